@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from rltui.cli.completion import candidates
 from rltui.client.local_runs import LocalRuns
 from rltui.core.api import Down, Status
 from rltui.core.queue import QueueEntry
+from rltui.core.runs import RunOrigin
 from rltui.core.states import ComponentState, EntryState, Reason
 from rltui.daemon.api_server import ApiServer
 from rltui.daemon.index import IndexFeed
@@ -39,7 +41,7 @@ from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import new_socket_path
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.intent import Intent, IntentFile
-from rltui.services.runs.run_metadata import RunOrigin, new_metadata, save_metadata
+from rltui.services.runs.run_metadata import new_metadata, save_metadata
 from rltui.ui.widgets.bars import header_line
 from rltui.views.experiment import exit_code, state_cell
 from rltui.views.run import column_of, run_summary
@@ -337,8 +339,8 @@ def test_with_a_supervisor(root: Path, cli: CommandLine, capsys: pytest.CaptureF
         places = Places(cli, capsys)
         for name in names:
             places.check(name, *FOLDERS[name][:3])
-        for name, (_, *verdict) in LIVING.items():
-            places.check(name, *verdict)
+        for name, (_, state, code, components) in LIVING.items():
+            places.check(name, state, code, components)
 
 
 HANGS = """\
@@ -346,7 +348,6 @@ import os, signal, socket, sys
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
 listener.listen()
-print("listens", flush=True)
 os.kill(os.getpid(), signal.SIGSTOP)
 """
 
@@ -357,11 +358,11 @@ def test_with_a_supervisor_that_does_not_answer(
     records = {name: write_run(root, name, FOLDERS["stopped"]) for name in ("running", "broken")}
     with supervised(records):
         pass
-    hanging = {}
+    hanging: dict[str, subprocess.Popen[bytes]] = {}
     for name, record in records.items():
         command = [sys.executable, "-S", "-c", HANGS, str(new_socket_path(record))]
-        hanging[name] = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert hanging[name].stdout.readline()
+        hanging[name] = subprocess.Popen(command)
+        os.waitpid(hanging[name].pid, os.WUNTRACED)  # it listens, and has stopped itself
         row = RunIndex().named(name)[0]
         supervisor = (hanging[name].pid, time.time())
         RunIndex().put([(replace(row, is_alive=True, state="running", supervisor=supervisor), None)])
@@ -372,4 +373,4 @@ def test_with_a_supervisor_that_does_not_answer(
     finally:
         for process in hanging.values():
             process.kill()
-            process.communicate()
+            process.wait()

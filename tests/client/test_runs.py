@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.daemon.conftest import make_checkpoints
 from tests.fakes.past_run import write_finished_run
 from tests.fakes.runs import run_row, running_row
 
 from rltui.client.local_runs import LocalRuns
+from rltui.client.queue import commands
 from rltui.client.runs import Runs
-from rltui.errors import UsageError
+from rltui.core.forks import ForkRequest
+from rltui.core.queue import QueuedFork
+from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.index import RunIndex, index_file
 
 
@@ -61,3 +66,27 @@ def test_an_index_that_is_lost_while_it_is_looked_at_is_filled_again(own_user: P
     index_file().unlink()
     RunIndex().put([(running_row("c", id="c" * 10), {})])  # as a supervisor does
     assert {row.name for row in runs.rows()} == {"a", "b", "c"}
+
+
+def test_a_queued_fork_keeps_its_parent(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "ensure_scheduler", lambda: None)
+    record = replace(write_finished_run(tmp_path / "out" / "base"), forced=True)  # its model is not there
+    record.control.write_record(record)
+    make_checkpoints(Path(record.run_dir), 20)
+    runs = LocalRuns()
+    runs.catch_up()
+    (base,) = runs.rows()
+    for request in (ForkRequest(edits={"lr": "0.1"}), ForkRequest(begin="last", name="later")):
+        assert runs.fork(base.id, replace(request, is_queued=True)) == ()
+    first, second = runs.queue().entries
+    assert (first.name, first.fork, first.told) == (
+        "base-lr0-1", QueuedFork(parent=base.id, edits={"lr": "0.1"}), "lr=0.1"
+    )  # fmt: skip
+    assert (second.name, second.fork, second.told) == (
+        "later", QueuedFork(parent=base.id, step=20), "from 20"
+    )  # fmt: skip
+    assert (first.words, first.folder) == ((), str(tmp_path / "out" / "base-lr0-1"))
+    with pytest.raises(ConflictError, match="is taken"):
+        runs.fork(base.id, ForkRequest(name="later", is_queued=True))

@@ -14,10 +14,13 @@ from tests.waiting import retry_until
 
 from rltui import paths
 from rltui.client.queue.commands import QueueRequest, add_to_queue
-from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions
+from rltui.core.queue import LaunchEnvironment, QueuedFork, QueueEntry, QueueOptions
+from rltui.scheduler import queue_scheduler
 from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
 from rltui.services import fingerprints, own_files
 from rltui.services.queue_file import change_queue
+from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.views.queue_entry import entry_details
 
 
 def status(state: str, reason: str = "", **values: Any) -> dict[str, Any]:
@@ -193,3 +196,22 @@ def test_a_clock_that_was_set_back_holds_up_no_retry(
     monkeypatch.setattr(time, "time", lambda: now - 86400)
     scheduler.look()
     assert why(scheduler) == {"a": "starting"}
+
+
+def test_a_fork_is_started_as_a_fork_and_resumed_as_any_run() -> None:
+    fork = QueuedFork(parent="parent-id", edits={"lr": "1e-4"}, step=20)
+    entry = QueueEntry(
+        id="a", name="child", folder="/o/child", fork=fork, group="g", devices="1", added_at=1.0
+    )
+    own = ["-n", "child", "-o", "/o/child", "--entry=a", "--group=g", "--devices=1", "--no-wait", "--json"]
+    words = queue_scheduler._start_words(entry, None)
+    assert words == ["fork", "parent-id", "--set=lr=1e-4", "--from=20", *own]
+    record = ExperimentRecord(
+        name="child", output_dir="/o/child", workspace="/w", config_files=("/o/child/rl.toml",),
+        layout_file="/l.toml", framework="tinyrl", created_at=1.0,
+    )  # fmt: skip
+    assert queue_scheduler._start_words(entry, record) == [
+        "up", "/o/child/rl.toml", "--set=lr=1e-4", *own, "--resume"
+    ]  # fmt: skip
+    (command,) = dict(entry_details(entry, 2.0))["command"]
+    assert command == "rltui fork parent-id --from 20 --set lr=1e-4"

@@ -23,7 +23,6 @@ from rltui.frameworks.launchers.line import Options
 if TYPE_CHECKING:
     from rltui.client.queue.commands import QueueRequest
     from rltui.core.queue import QueueEntry, QueueOptions
-    from rltui.services.runs.experiment_files import ExperimentRecord
 
 AFTER_REBOOT = switch(
     "--after-reboot",
@@ -107,7 +106,7 @@ def plan_request(
     """
     from rltui.client import creation, draft
     from rltui.client.jobs import submitted
-    from rltui.client.queue.commands import QueueRequest
+    from rltui.client.queue.commands import QueueRequest, is_submitted, needs_of
     from rltui.services.config import origins
 
     keys = ["--", *overrides] if overrides else []
@@ -118,6 +117,7 @@ def plan_request(
             if not new_run.force:
                 creation.refuse_errors(record, starting=False)
         draft.trust_what_runs(new_run)
+        is_job = is_submitted(record)
         yield QueueRequest(
             words=tuple(arg for arg in words if arg != "--new"),
             overrides=tuple(overrides),
@@ -127,17 +127,10 @@ def plan_request(
             is_named=up.name is not None,
             is_taken=earlier is not None,
             is_resumed=new_run.earlier_run == "resume",
-            is_job=(is_job := _is_job(record)),
+            is_job=is_job,
             jobs=submitted(record) if with_needs and is_job else (),
-            needs=_needs(record) if with_needs and not is_job else (None, 0),
+            needs=needs_of(record) if with_needs else (None, 0),
         )
-
-
-def _is_job(record: ExperimentRecord) -> bool:
-    """True if all that it starts is submitted to SLURM."""
-    from rltui.services import layout_files
-
-    return all(spec.slurm is not None for spec in layout_files.load_for(record).automatic)
 
 
 def refuse_devices(queue_request: QueueRequest, options: QueueOptions) -> None:
@@ -146,18 +139,6 @@ def refuse_devices(queue_request: QueueRequest, options: QueueOptions) -> None:
             f"{queue_request.name} is submitted to SLURM and uses no GPUs of this machine",
             hint="GPUs per node of its job: --slurm --gpus N",
         )
-
-
-def _needs(record: ExperimentRecord) -> tuple[int | None, int]:
-    """Number of devices that it would use, and bytes that it needs of the fullest; none where a person named
-    devices, or no GPU can be read.
-    """
-    from rltui.client.memory import needed_bytes
-
-    if record.devices:
-        return None, 0
-    sizes = needed_bytes(record)
-    return len(sizes) or None, max(sizes.values(), default=0)
 
 
 def as_options(point: Sequence[tuple[str, str]]) -> list[str]:

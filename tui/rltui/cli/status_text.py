@@ -78,7 +78,7 @@ def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict
     def read_rows() -> None:
         for index, record in todo:
             try:
-                rows[index] = row_of(record)
+                rows[index] = {**row_of(record), "created_at": getattr(record, "created_at", None)}
             except Exception as error:  # noqa: BLE001 - it is raised below, where somebody hears it
                 rows[index] = error
 
@@ -105,13 +105,13 @@ def row_of(
             record.name, record.output_dir, Verdict("lost", _damage(record.problem)), record.problem
         )
     try:
-        return {**read_status(record, timeout_s=timeout_s), "created_at": record.created_at}
+        return read_status(record, timeout_s=timeout_s)
     except RltuiError as error:
         if launch.has_supervisor(record):
             verdict = Verdict("stalled", Reason(NO_ANSWER, error.title))
         else:
             verdict = _verdict_of_files(record) or Verdict("lost", _damage(error))
-        return problem_row(record.name, record.output_dir, verdict, error) | {"created_at": record.created_at}
+        return problem_row(record.name, record.output_dir, verdict, error)
 
 
 def _verdict_of_files(record: ExperimentRecord) -> Verdict | None:
@@ -135,7 +135,7 @@ def problem_row(name: str, output_dir: str | None, verdict: Verdict, problem: Rl
     row |= {"alive": not badge_of(verdict.state).has_ended}
     row |= {"problem": {"title": problem.title, "hint": problem.hint}}
     unknown = dict.fromkeys(("framework", "step", "max_steps", "reward"))
-    return {**row, **unknown, "components": [], "created_at": None}
+    return {**row, **unknown, "components": []}
 
 
 def read_status(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:

@@ -97,6 +97,8 @@ class Fork:
     request: draft.ExperimentRequest
     record: ExperimentRecord
     begin: ForkStart | None
+    edits: Mapping[str, str]
+    """Those that a person asked for."""
 
 
 def refuse_foreign(row: RunRow) -> None:
@@ -161,7 +163,9 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
         with RunConfigBuilder(
             line, lambda _: framework, workspace=workspace, force=record.forced
         ).build() as copies:
-            origin = RunOrigin(parent=row.id, parent_step=step)
+            origin = RunOrigin(
+                parent=row.id, parent_step=step, entry=fork_request.entry, group=fork_request.group
+            )
             request = request_like(record, copies, name, folder, devices=fork_request.devices, origin=origin)
             planned = creation.examine(request)
             begin = None if step is None else ForkStart(step, parent)
@@ -181,7 +185,8 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
                 copied_bytes=0 if begin is None else begin.size_bytes,
                 notes=notes,
             )
-            yield Fork(plan, Request(action="start", resume_step=step), request, planned, begin)
+            start = Request(action="start", resume_step=step)
+            yield Fork(plan, start, request, planned, begin, fork_request.edits)
 
 
 def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:

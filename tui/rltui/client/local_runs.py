@@ -15,7 +15,6 @@ from rltui.client import launch
 from rltui.client.local_experiment import LocalExperiment
 from rltui.client.runs import Runs
 from rltui.core import hints
-from rltui.core.interpreter import module_command
 from rltui.core.rollouts import RolloutSource
 from rltui.core.runs import RunChange, RunRow
 from rltui.core.series import SeriesSource
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from rltui.services.runs.index import RunIndex
     from rltui.views.report import Draw
 
-_QUEUE_TIMEOUT_S = 120.0
 _MEASURING_S = 3.0
 """Time limit of each `catch_up`: the sizes of large folders may come later."""
 
@@ -183,29 +181,17 @@ class LocalRuns(Runs):
 
     def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         from rltui.client.fork import carry_out, plan_fork
+        from rltui.client.queue import commands
+        from rltui.core.queue import QueueOptions
 
         if self.readonly:
             raise ConflictError("read-only client")
         row = self._row(id_)
         with plan_fork(row, wish) as prepared_fork:
             if wish.is_queued:
-                return self._queue_fork(row, wish, prepared_fork.plan)
+                commands.add_to_queue([commands.fork_for_queue(prepared_fork)], QueueOptions())
+                return ()
             return carry_out(prepared_fork)[1]
-
-    @staticmethod
-    def _queue_fork(row: RunRow, wish: ForkRequest, plan: ForkPlan) -> tuple[str, ...]:
-        from rltui.services import subprocesses
-        from rltui.services.runs.catalog import record_of
-
-        if wish.begin is not None:
-            raise UsageError(
-                "a queued run starts at step 0", hint="leave the checkpoint empty, or start the fork now"
-            )
-        files = map(str, record_of(row).config_paths)
-        edits = (word for key, value in wish.edits.items() for word in ("--set", f"{key}={value}"))
-        command = module_command("rltui", "queue", "add", *files, "-n", plan.name, "-o", plan.folder, *edits)
-        subprocesses.check_output(command, timeout_s=_QUEUE_TIMEOUT_S)
-        return ()
 
     def open_series(self, id_: str) -> SeriesSource:
         return self._series(self._row(id_))

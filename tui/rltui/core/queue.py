@@ -45,6 +45,17 @@ class LaunchEnvironment(Value):
     """Variables of the environment that may be stored: no keys."""
 
 
+class QueuedFork(Value):
+    """A run that is a fork of another: what it takes the place of, in an entry, is a line of `rltui up`."""
+
+    parent: str
+    """Id of the run that it is forked from."""
+    edits: dict[str, str] = Field(default_factory=dict)
+    """Name of a knob → its value, as `rltui set` takes them."""
+    step: int | None = None
+    """The checkpoint to begin with; `None`: the beginning."""
+
+
 class QueueOptions(Value):
     gpus: int | None = None
     """Number of devices it needs; `None`: it needs none, or the number is unknown."""
@@ -74,6 +85,8 @@ class QueueEntry(QueueOptions):
     """Arguments of `rltui up`: files and options."""
     overrides: tuple[str, ...] = ()
     """Arguments after `--`."""
+    fork: QueuedFork | None = None
+    """Set for a fork, which has no `words` and `overrides`."""
     array: str = ""
     """The job array that its first start becomes a task of, and the task's number."""
     told: str = ""

@@ -174,17 +174,16 @@ class QueueScheduler:
         return ",".join(reservation.devices), reason
 
     def _start(self, entry: QueueEntry) -> None:
-        """Run `rltui up`. The lock says to whoever comes after us that it is still at work."""
+        """Run the command that starts it. The lock says to our successor that it is still at work."""
         lock = start_lock(entry.id)
         if not lock.acquire():
             return
         try:
             number = lock.descriptor
             assert number is not None
-            # go on with an earlier start that came to something
-            resume = _record(entry) is not None and bool(_attempts(entry))
+            earlier = _record(entry) if _attempts(entry) else None
             self._programs[entry.id] = self._run(
-                entry, _up(entry, resume=resume), _LONGEST_START_S, hand_on=(number,)
+                entry, _start_words(entry, earlier), _LONGEST_START_S, hand_on=(number,)
             )
         except OSError as error:
             reason = f"cannot start in {error.filename}: {error.strerror}"
@@ -330,21 +329,24 @@ def _pending(status: Mapping[str, Any]) -> str:
     return next((host["reason"] for host in hosts if host["phase"] == "pending"), "")
 
 
-def _up(entry: QueueEntry, *, resume: bool) -> list[str]:
-    resume_options = ["--resume"] if resume and "--resume" not in entry.words else []
-    own_options = [
-        "-n",
-        entry.name,
-        "-o",
-        entry.folder,
-        f"--entry={entry.id}",
-        f"--group={entry.group}",
-        *resume_options,
-    ]
-    devices = [f"--devices={entry.devices}"] if entry.devices else []
-    array = [f"--array={entry.array}"] if entry.array and not resume else []
-    override_options = ["--", *entry.overrides] if entry.overrides else []
-    return ["up", *entry.words, *own_options, *devices, *array, "--no-wait", "--json", *override_options]
+def _start_words(entry: QueueEntry, earlier: ExperimentRecord | None) -> list[str]:
+    """The command that starts it. `earlier`: its run, where a start came to something; that is resumed."""
+    own_options = ["-n", entry.name, "-o", entry.folder, f"--entry={entry.id}", f"--group={entry.group}"]
+    own_options += [f"--devices={entry.devices}"] if entry.devices else []
+    own_options += ["--no-wait", "--json"]
+    words = entry.words
+    if entry.fork is not None:
+        edits = [f"--set={key}={value}" for key, value in entry.fork.edits.items()]
+        if earlier is None:
+            begin = [] if entry.fork.step is None else [f"--from={entry.fork.step}"]
+            return ["fork", entry.fork.parent, *edits, *begin, *own_options]
+        words = (*earlier.config_files, *edits)
+    if earlier is None:
+        own_options += [f"--array={entry.array}"] if entry.array else []
+    elif "--resume" not in words:
+        own_options.append("--resume")
+    overrides = ["--", *entry.overrides] if entry.overrides else []
+    return ["up", *words, *own_options, *overrides]
 
 
 def _record(entry: QueueEntry) -> ExperimentRecord | None:

@@ -90,7 +90,6 @@ VIEW: View[QueuedRun] = View(
 
 def entry_details(entry: QueueEntry, now: float) -> Details:
     """Return the details of an entry: its reason, what differs, what it needs, what starts it, its folder."""
-    overrides = ["--", *entry.overrides] if entry.overrides else []
     needs = [count_text(entry.gpus, "GPU")] if entry.gpus else []
     needs += [f"{size_text(entry.gpu_bytes)} on each"] if entry.gpu_bytes else []
     needs += [f"on GPU {entry.devices}"] if entry.devices else []
@@ -105,9 +104,17 @@ def entry_details(entry: QueueEntry, now: float) -> Details:
         ("needs", needs),
         ("stops if", entry.stop_if),
         ("added", [f"{duration(now - entry.added_at)} ago"]),
-        ("command", [f"rltui up {shlex.join([*entry.words, *overrides])}"]),
+        ("command", [f"rltui {shlex.join(_command(entry))}"]),
         ("folder", [entry.folder]),
     ]
+
+
+def _command(entry: QueueEntry) -> list[str]:
+    if entry.fork is not None:
+        begin = [] if entry.fork.step is None else ["--from", str(entry.fork.step)]
+        edits = (word for key, value in entry.fork.edits.items() for word in ("--set", f"{key}={value}"))
+        return ["fork", entry.fork.parent, *begin, *edits]
+    return ["up", *entry.words, *(["--", *entry.overrides] if entry.overrides else [])]
 
 
 def queue_counts(queued: Iterable[QueuedRun]) -> list[str]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET
+from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
@@ -182,6 +183,16 @@ def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, 
     Raises:
         ConfigError: if its config breaks a rule with them.
     """
+    if entry.fork is not None:
+        from rltui.client.fork import plan_fork
+        from rltui.client.queue.commands import fork_for_queue
+        from rltui.core.forks import ForkRequest
+        from rltui.services.runs.references import find_run
+
+        fork = entry.fork.model_copy(update={"edits": {**entry.fork.edits, **edits}})
+        row = find_run(ready_index(), fork.parent)
+        with plan_fork(row, ForkRequest(edits=fork.edits, begin=fork.step)) as planned_fork:
+            return {"fork": fork, "told": fork_for_queue(planned_fork).told}
     unchanged_overrides = (
         assignment
         for assignment in entry.overrides

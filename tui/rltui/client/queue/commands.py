@@ -10,12 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui import paths
 from rltui.core import hints
 from rltui.core.interpreter import OUTER_VARIABLES, module_command
-from rltui.core.queue import LaunchEnvironment, QueueEntry, QueueOptions, RunQueue, is_kept_variable
+from rltui.core.queue import (
+    LaunchEnvironment,
+    QueuedFork,
+    QueueEntry,
+    QueueOptions,
+    RunQueue,
+    is_kept_variable,
+)
 from rltui.core.states import ENTRY_STATES
 from rltui.core.text import join_words, numbered, parse_whole_number, unknown_name
 from rltui.errors import ConflictError, RltuiError, UsageError
@@ -24,6 +31,10 @@ from rltui.services.fingerprints import fingerprint
 from rltui.services.queue_file import change_queue, read_queue, supervisor_lock
 from rltui.services.runs.experiment_files import same_folder
 from rltui.services.runs.experiments import find_experiment
+
+if TYPE_CHECKING:
+    from rltui.client.fork import Fork
+    from rltui.services.runs.experiment_files import ExperimentRecord
 
 START = "start"
 """Argument of `python -m rltui.scheduler` that starts it in the private tmux server."""
@@ -39,7 +50,7 @@ _UNTRIED: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class QueueRequest:
-    """A run as somebody wants it: what `rltui up` is told, and what the queue is."""
+    """A run as somebody wants it: what `rltui up` is told, or the fork that it is, and what the queue is."""
 
     words: tuple[str, ...]
     """Arguments of `rltui up` without a name, an output folder, and what stands behind `--`."""
@@ -61,9 +72,50 @@ class QueueRequest:
     """Components that would be jobs now, where somebody asked."""
     array: str = ""
     """The job array that it becomes a task of, and which one."""
+    fork: QueuedFork | None = None
+    told: str = ""
+    """What is different in it, in words, where it is in no sweep."""
     is_taken: bool = False
     """True if its folder holds an earlier run."""
     is_resumed: bool = False
+
+
+def fork_for_queue(fork: Fork) -> QueueRequest:
+    """The request for the queue to start a fork, which its scheduler plans again from the same parent."""
+    plan, record = fork.plan, fork.record
+    queued = QueuedFork(parent=fork.request.origin.parent, edits=dict(fork.edits), step=plan.step)
+    changes = [f"{key}={value}" for key, value in fork.edits.items()]
+    changes += [] if plan.step is None else [f"from {plan.step}"]
+    return QueueRequest(
+        words=(),
+        overrides=(),
+        fork=queued,
+        name=plan.name,
+        folder=Path(plan.folder),
+        is_named=True,
+        told=" ".join(changes) or f"fork of {plan.parent}",
+        needs=needs_of(record),
+        is_job=is_submitted(record),
+    )
+
+
+def is_submitted(record: ExperimentRecord) -> bool:
+    """True if all that it starts is submitted to SLURM."""
+    from rltui.services import layout_files
+
+    return all(spec.slurm is not None for spec in layout_files.load_for(record).automatic)
+
+
+def needs_of(record: ExperimentRecord) -> tuple[int | None, int]:
+    """Number of devices that it would use here, and bytes that it needs of the fullest; none where it is
+    submitted to SLURM, a person named devices, or no GPU can be read.
+    """
+    from rltui.client.memory import needed_bytes
+
+    if record.devices or is_submitted(record):
+        return None, 0
+    sizes = needed_bytes(record)
+    return len(sizes) or None, max(sizes.values(), default=0)
 
 
 def add_to_queue(
@@ -125,7 +177,8 @@ def _entry(
         folder=str(folder),
         words=request.words,
         overrides=request.overrides,
-        told=request.own,
+        fork=request.fork,
+        told=request.own or request.told,
         added_at=time.time(),
         **{
             **shared_fields,
