@@ -59,7 +59,11 @@ def test_reads_each_kind_of_file(place: str, words: str) -> None:
     assert all(text.line and (texts.ROOT / text.file).is_file() for text in collected)
 
 
-READ = ("layouts", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tui/README.md", "tui/facts")
+READ = (
+    *("layouts", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tui/README.md", "tui/facts"),
+    *("tui/rltui/cli", "tui/rltui/client", "tui/rltui/core", "tui/rltui/daemon", "tui/rltui/frameworks"),
+    *("tui/rltui/scheduler", "tui/rltui/services", "tui/rltui/views"),
+)
 """Folders and files whose texts were read for their English."""
 
 

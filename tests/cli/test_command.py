@@ -59,7 +59,7 @@ def test_of_exclusive_arguments_one_is_given_and_a_section_has_a_heading(
     for words in (["runs", "--csv", "--json"], ["up", "--resume", "--new"]):
         assert main(words) == 2
         assert f"{words[-1]} cannot be combined with {words[-2]}" in capsys.readouterr().err
-    assert "\nKeep, besides the newest and the best:\n" in cli("help", "checkpoints", "prune")
+    assert "\nKeep, in addition to the newest and the best:\n" in cli("help", "checkpoints", "prune")
 
 
 WIDEST, LONGEST = 80, 40

@@ -158,7 +158,7 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     message = f"{record.name} is down; no process is left"
     if result.unseen:
         message += f" on this machine. Programs started over ssh may still run: {', '.join(result.unseen)}"
-        message += " (of what runs on a [[node]] and has no tty, it can)"
+        message += " (rltui only sees those of a [[node]] without tty)"
     if record.observed:
         forget(record)
         message = f"{record.name} is no longer observed; the run in {record.run_dir} was left alone"

@@ -54,7 +54,7 @@ from rltui.frameworks.verifiers.files import ARGS, is_vf_rl
 _DATA = resources.files(__package__) / "data"
 _PAIR = frozenset({"inference", "trainer"})
 _SYNC = (
-    "they share a weight connection that is made once, and the server keeps the previous run's weights:"
+    "they share a weight connection that is opened once, and the server keeps the previous run's weights:"
     " restarting only one hangs or continues the old training"
 )
 _NO_RESUME = "vf-train cannot resume from a checkpoint, which holds only weights"

@@ -88,7 +88,7 @@ def disk_forecast(
     if size is not None:
         state += f", a checkpoint needs {size_text(size)}"
     if remaining is not None:
-        state += f", {remaining} more to come" if remaining else ", no more to come"
+        state += f", {remaining} more to come" if remaining else ", none to come"
     advice = _advice(folder, max(0, len(reading.steps) - _KEPT_BY_PRUNE) * (size or 0), name)
     if size is not None and fitting == 0 and required:
         return DiskForecast("error", "no disk space for the next checkpoint", f"{state}. {advice}")

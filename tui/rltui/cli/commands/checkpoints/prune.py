@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "checkpoints prune",
     RUN,
     section(
-        "keep, besides the newest and the best",
+        "keep, in addition to the newest and the best",
         argument("--keep-last", "NUMBER", "keep the newest ones (default: 3)", type=positive),
         argument("--keep-every", "NUMBER", "keep steps that are multiples of NUMBER", type=positive),
         argument("--keep", "STEP,…", "keep these steps", type=steps, completes="checkpoints"),

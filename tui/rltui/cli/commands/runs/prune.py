@@ -18,7 +18,7 @@ from rltui.views.run_list import usual_order
     "runs prune",
     FILTER,
     section(
-        "keep, besides running and starred runs",
+        "keep, in addition to running and starred runs",
         argument(
             "--keep-best",
             "NUMBER",
