@@ -39,13 +39,13 @@ async def test_only_what_differs_is_shown_until_all_is_asked_for(open_app: Opene
 
 async def test_runs_for_which_there_is_no_room_are_shifted_into_sight(open_app: Opener) -> None:
     runs = compared_runs()
-    async with open_app(None, runs=runs, size=SMALL) as pilot:
+    async with open_app(None, runs=runs, size=(60, 24)) as pilot:
         screen = await open_comparison(pilot, runs)
         head = screen.query_one("#compare-head")
         assert "base" in str(head.render())
         assert "more →" in str(head.render())
-        await press(pilot, "right")
-        assert "← 1 more" in str(head.render())
+        await press(pilot, "right", "right")
+        assert "← 2 more" in str(head.render())
         assert "cold" in str(head.render())
         key = "config:orchestrator.train.environments.0.arguments.dataset_name"
         screen.query_one(RowList).go_to(key)

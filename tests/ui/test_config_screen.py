@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import FakeExperiment, knob, running_status
 from tests.ui.config_cases import BATCH, COLLECT, config_experiment, config_table
-from tests.ui.conftest import Opener, forget, offered, press, said, settle, until
+from tests.ui.conftest import Opener, forget, offered, press, said, screen_text, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -88,7 +88,7 @@ async def test_enter_on_a_problem_goes_to_its_knob(open_app: Opener) -> None:
         await press(pilot, "slash", *"wandb", "enter", "tab", "j", "enter")
         assert screen.cursor_knob is not None
         assert screen.cursor_knob.key == "trainer.optim.lrr"
-        assert "did you mean trainer.optim.lr?" in text_of(screen, "#config-detail")
+        assert "did you mean trainer.optim.lr?" in screen_text(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, KnobEditor))
 

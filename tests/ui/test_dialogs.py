@@ -56,7 +56,7 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
     ),
     "review": (
         lambda: ConfigReview(EDIT, Question("Write a?"), KnobTable()),
-        "enter / y: Write · ctrl+r: write + restart · esc: Cancel · ←: other button",
+        "enter / y: Write · ctrl+r: write + restart · esc: Cancel",
         {"enter": "write", "y": "write", "ctrl+r": "restart", "n": None},
     ),
     "review of what must restart": (

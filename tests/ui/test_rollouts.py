@@ -67,7 +67,7 @@ async def test_what_comes_is_followed_until_a_key(
         await sees(pilot, "Samples of step 2", "Sample 1 of 16")
         await press(pilot, "j")
         fakes.write_flat_run(tmp_path, steps=(3,))
-        await sees(pilot, "\n 3 ", "Samples of step 2", "Sample 2 of 16")
+        await sees(pilot, "\n  3 ", "Samples of step 2", "Sample 2 of 16")
 
 
 async def test_search_mark_compare_write(

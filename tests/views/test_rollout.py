@@ -50,7 +50,7 @@ def test_a_batch_and_a_group_without_spread_say_that_they_teach_nothing() -> Non
         count=1200, mean=0.5, spread=0.1, low=0.0, high=1.0, groups=8, flat_groups=1, truncated=2, failed=0
     )
     assert summary_texts(summary) == [
-        "1,200 samples", "reward 0.500 ± 0.100", "8 groups, 1 with zero std (=)", "2 truncated ✂"
+        "1,200 samples", "reward 0.500 ± 0.100", "8 groups, 1 zero std (=)", "2 truncated ✂"
     ]  # fmt: skip
     groups = SampleGroup("g1", (0, 1), (1.0, 1.0)), SampleGroup("g2", (2, 3), (1.0, 0.0))
     (worth,) = GROUPS.named(["worth"])

@@ -17,7 +17,7 @@ CONSEQUENCES = (
 
 SCENES: dict[str, Scene] = {
     "config": scene(
-        CONFIG, ("6",), "reverse-text · Config · rl.toml · 1 change waits for a restart: A", "128 → 64",
+        CONFIG, ("6",), "reverse-text · Config · 1 change waits for a restart: A · rl.toml", "128 → 64",
         "default 20 · 1 or more · read by orchestrator and trainer",
         "prompts per step 4 · tokens per step 131,072 · rollouts in flight 128", PROBLEM, "A apply", small=(),
     ),

@@ -21,10 +21,10 @@ from rltui.ui.dialogs.base import ChoiceMenu
 
 LOGS = ("trainer      Waiting for batch 13 since 2.1s", "orchestrator Step 12 | Time: 4.1s", "0 all")
 MARKS = "✗ 1 crash · e 1 edit · n 1 note · r 1 restart · ▴ 11 checkpoints"
-ROLLOUTS = "31 samples · reward 0.790 ± 0.202 · 4 groups, 1 with zero std (=)"
+ROLLOUTS = "31 samples · reward 0.790 ± 0.202 · 4 groups, 1 zero std (=)"
 CHECKPOINTS = ("reverse-text · Checkpoints · step 503", "5 complete, 2 incomplete, 14.2 GiB · 182 GiB free")
 GOING_BACK = (
-    "▸ 420",
+    "▸  420",
     "evals     math 0.823 · code 0.64",
     "trainer.optim.lr 1e-06 → 0.01 (1h35m ago)",
     "back      83 later steps will be repeated",

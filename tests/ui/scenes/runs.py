@@ -76,7 +76,7 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-swept": scene(
         with_long_sweep, (), *(f"● {row.name} " for row in LONG_SWEEP), " running ",
-        small=("lr=1e-05 ba…=128", "lr=3e-05 ba…=256"),
+        small=("lr=1e-05 batch_size=128", "lr=3e-05 batch_size=256"),
         middle=("lr=1e-05 batch_size=128", "lr=3e-05 batch_size=256", "10m"),
         huge=("lr=3e-05 batch_size=256", "NVIDIA H200", "trend"),
     ),
@@ -109,7 +109,7 @@ SCENES: dict[str, Scene] = {
     "compare": scene(
         with_compared, to_rate, "rltui Compare · 4 runs · 4 keys differ", "base",
         "Config · 4 of 46 keys differ, the others are alike", "0.834", "0.906", "600/600",
-        small=("2 more →", "▸ lr", "lr10-warm  1e-5"), medium=("▸ lr", "120/600", "lr10-warm  1e-5"),
+        small=("cold", "▸ lr"), medium=("▸ lr", "120/600", "lr10-warm  1e-5"),
         huge=("▸ trainer.optim.lr", LONE, "± is the deviation of single steps"),
     ),
     "compare-curves": scene(

@@ -26,12 +26,12 @@ _WAITS = "waiting for "
 _LONG_REASON = 56
 """A longer one has a line of its own."""
 _SERVER_LABELS = {
-    "unknown": "◌ not checked yet",
-    "ready": "● ready",
-    "down": "✗ down",
-    "refused": "✗ refused",
+    "unknown": Cell("◌ not checked yet", "faint"),
+    "ready": Cell("● ready", "good"),
+    "down": Cell("✗ down", "bad"),
+    "refused": Cell("✗ refused", "bad"),
 }
-"""Texts by the state of an external server."""
+"""Signs and words by the state of an external server."""
 _MOST_EDITS = 3
 """Named beside a trouble, the newest."""
 _MOST_ISSUES = 1
@@ -252,17 +252,24 @@ def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
     return f"{waits} waits for {waits_for} {100 * share_frac:.0f} %"
 
 
-def server_text(server: Mapping[str, Any]) -> str:
+def server_cells(server: Mapping[str, Any]) -> list[Cell]:
     """The form is `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`."""
     source = server["source"]
     origin = "external" if source in ("config", "--inference") else f"of {source}"
-    facts = [f"{server['id']} ({origin}) {_SERVER_LABELS[server['state']]}", *server["facts"], server["url"]]
+    label = _SERVER_LABELS[server["state"]]
+    cells = [Cell(server["id"], "head"), Cell(f" ({origin}) ", "faint"), label]
+    cells += [Cell(f" · {fact}") for fact in server["facts"]]
+    cells.append(Cell(f" · {server['url']}", "faint"))
     if server["reason"]:
-        facts.append(server["reason"])
+        cells.append(Cell(f" · {server['reason']}", label.role))
     elif server["models"]:
         model = server["model"] if server["model"] in server["models"] else server["models"][0]
-        facts.append(f"serves {model}")
-    return " · ".join(facts)
+        cells.append(Cell(f" · serves {model}", "faint"))
+    return cells
+
+
+def server_text(server: Mapping[str, Any]) -> str:
+    return "".join(cell.text for cell in server_cells(server))
 
 
 def host_texts(host: Mapping[str, Any], now: float) -> list[str]:

@@ -90,7 +90,7 @@ def summary_texts(summary: BatchSummary) -> list[str]:
     if math.isfinite(summary.mean):
         texts.append(f"reward {reward_text(summary.mean)} ± {reward_text(summary.spread)}")
     if summary.groups:
-        flat = f", {summary.flat_groups} with zero std ({FLAT})" if summary.flat_groups else ""
+        flat = f", {summary.flat_groups} zero std ({FLAT})" if summary.flat_groups else ""
         texts.append(f"{count_text(summary.groups, 'group', is_grouped=True)}{flat}")
     if summary.truncated:
         texts.append(f"{summary.truncated} truncated {TRUNCATED.text}")

@@ -27,6 +27,7 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.key_names import key_text
 from rltui.ui.messages import NotifyingScreen, alert_mark
+from rltui.ui.paragraphs import first_that_fits, hanging
 from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
@@ -86,6 +87,10 @@ def keys_line(hints: Sequence[KeyHint]) -> str:
     return " · ".join(f"{' / '.join(keys)}: {label}" for keys, label in groups)
 
 
+_CORNERS = 6
+"""Cells of the lower border that its text cannot have."""
+
+
 class DialogBase(ResultScreen[Answer], Generic[Answer]):
     """A box in the middle, whose words scroll."""
 
@@ -105,12 +110,20 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
         return ()
 
     def tell_keys(self) -> None:
-        if hints := self.footer_hints():
-            for box in self.query(".box"):
-                box.border_subtitle = Content(keys_line(hints))
+        """As many hints as the border has room for, from the first."""
+        hints = self.footer_hints()
+        for box in self.query(".box"):
+            room = (box.outer_size.width or self.app.size.width) - _CORNERS
+            line = first_that_fits(
+                [keys_line(hints[:count]) for count in range(len(hints), 0, -1)] or [""], room
+            )
+            box.border_subtitle = Content(line)
 
     def on_mount(self) -> None:
         self.tell_keys()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.tell_keys)
 
     def on_descendant_focus(self) -> None:
         self.tell_keys()
@@ -366,7 +379,7 @@ class NoteDialog(DialogBase[str]):
         super().__init__()
         self._title, self._purpose = clean_line(title), purpose
         self._may_be_empty = may_be_empty
-        self._field = Input(text, placeholder=placeholder, max_length=max_length)
+        self._field = Input(text, placeholder=placeholder, max_length=max_length, compact=True)
         self._field.cursor_blink = False
 
     def compose(self) -> ComposeResult:
@@ -443,6 +456,8 @@ class FieldsDialog(DialogBase[str]):
         line.cursor_position = len(line.value)
 
 
+_BOX_CELLS, _AROUND_CHOICES = 84, 8
+"""Cells of a box, by the style sheet, and of its frame, its padding and a scroll bar."""
 _UNFILTERED_CHOICES = 9
 """A list of more has a line to type in."""
 
@@ -493,10 +508,12 @@ class ChoiceMenu(Dialog[str]):
             yield _Choices(*self._options(""), compact=True)
 
     def _options(self, text: str) -> Iterator[Option]:
-        """The choices whose label has all words of `text`."""
+        """The choices whose label has all words of `text`; further lines of a meaning are indented too."""
+        room = min(_BOX_CELLS, self.app.size.width * 96 // 100) - _AROUND_CHOICES
         for choice, (label, meaning) in self.choices.items():
             if all(word in label.lower() for word in text.lower().split()):
-                yield Option(Content.assemble((f"{label}\n", "bold"), (f"  {meaning}", FAINT)), id=choice)
+                lines = [Content.styled(label, "bold"), *hanging(f"  {meaning}", room, FAINT)]
+                yield Option(Content("\n").join(lines), id=choice)
 
     def footer_hints(self) -> Sequence[KeyHint]:
         return ("enter", "choose"), ("dialog.no", "cancel")

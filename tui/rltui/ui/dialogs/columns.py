@@ -68,8 +68,8 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
 
     def footer_hints(self) -> Sequence[KeyHint]:
         move_hint = ("columns.left columns.right", "move")
-        ids = ("columns.toggle", "columns.field", "columns.usual", "columns.cancel")
-        return ("columns.keep", ""), move_hint, *((id_, "") for id_ in ids)
+        first, last = ("columns.keep", "columns.toggle"), ("columns.field", "columns.cancel", "columns.usual")
+        return *((id_, "") for id_ in first), move_hint, *((id_, "") for id_ in last)
 
     def on_mount(self) -> None:
         self.moved_list.focus()

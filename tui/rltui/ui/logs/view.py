@@ -254,11 +254,14 @@ class LogView(Widget, can_focus=True):
     def show_title(self, title: Content) -> None:
         """Change the border title, a single line, and paint its row alone.
 
-        Without a lower border the status stands before it.
+        Without a lower border the status stands behind its first fact, or before it where there is no room.
         """
         self._title = title
-        if self._border_subtitle and self.styles.border_bottom[0] in ("", "none"):
-            title = Content.assemble(self._border_subtitle, " · ", title)
+        status = self._border_subtitle
+        if status and self.styles.border_bottom[0] in ("", "none"):
+            first, *facts = title.split(" · ")
+            fits = first.cell_length + status.cell_length + 3 <= self.outer_size.width - 4
+            title = Content(" · ").join([first, status, *facts] if fits else [status, first, *facts])
         if title != self._border_title:
             self._border_title = title  # the property's setter would paint all lines anew (Textual 8.2)
             self._refresh_border_row(-self.content_offset.y)

@@ -16,6 +16,7 @@ from rltui.ui.commands.evaluations import EvaluationCommands
 from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys, own
+from rltui.ui.paragraphs import flow
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
@@ -117,8 +118,18 @@ class CheckpointScreen(ResourceScreen):
         facts += [self._view.order_title] if self._view.order != "newest" else []
         fragments = [(fact, FAINT) for fact in facts if fact]
         self.title_line.update(self.state.heading("Checkpoints", *fragments, problem=self.problem))
-        texts = [] if self._report is None else checkpoint_summary(self._report)
-        self.notes.update(Content.styled(clean_line(" · ".join(texts)), FAINT))
+        self._update_notes()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._update_notes)
+
+    def _update_notes(self) -> None:
+        report = self._report
+        is_told = report is not None and (report.checkpoints or report.archive_bytes)
+        texts = checkpoint_summary(report) if report is not None and is_told else []
+        entries = [Content.styled(clean_line(text), FAINT) for text in texts]
+        self.notes.update(Content("\n").join(flow(entries, self.size.width - 2, gap=" · ")))
+        self.notes.display = bool(texts)
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         return checkpoint_rows(self._report, self._edits, width, selected, self.state.clock(), self._view)

@@ -27,7 +27,7 @@ from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, SEVERITY_MARKS
 from rltui.ui.text import clean_line, value_text
-from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.knob_table import (
     knob_detail,
     name_cells,
@@ -201,7 +201,7 @@ class ConfigScreen(BaseScreen):
         self.state.watch("connection", self.reload)
         self._filter = RowFilter()
         self._cached: tuple[object, tuple[Row, ...]] | None = None
-        self._title = Static(id="config-title", classes="screen-title", markup=False)
+        self._title = TitleLine(id="config-title")
         self._heading = Static(id="config-heading", markup=False)
         self._rows = RowList(self._make_rows, id="config-rows")
         self._detail = Static(id="config-detail", markup=False)
@@ -240,7 +240,7 @@ class ConfigScreen(BaseScreen):
         files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
         note = table_note(table, self.state.staged, readonly=self.experiment.readonly)
         only = "only changed" if self._filter.only_changed else ""
-        self._title.update(self.state.heading("Config", (files, FAINT), note or "", (only, "bold")))
+        self._title.update(self.state.heading("Config", (only, "bold"), note or "", (files, FAINT)))
         self._rows.reload()
         if self.aim and self._rows.keys:
             self._rows.go_to(self.aim)
@@ -291,11 +291,17 @@ class ConfigScreen(BaseScreen):
     @on(RowList.Moved, "#config-rows")
     def _show_detail(self) -> None:
         knob = self.cursor_knob
-        problem = worst_problem(knob, self.state.table.problems) if knob is not None else None
         self._detail.border_title = Content(clean_line(knob.key)) if knob is not None else None
         nothing = Content.styled("Nothing matches. esc shows all keys again.", FAINT)
-        self._detail.update(knob_detail(knob, problem) if knob is not None else nothing)
+        self._detail.update(knob_detail(knob) if knob is not None else nothing)
+        self._show_problem(knob)
         self.refresh_bindings()
+
+    def _show_problem(self, knob: KnobInfo | None) -> None:
+        """Bring what is wrong with the knob into view."""
+        problem = worst_problem(knob, self.state.table.problems) if knob is not None else None
+        if problem is not None:
+            self._problems.go_to(str(self.state.table.problems.index(problem)))
 
     # search and filter
 

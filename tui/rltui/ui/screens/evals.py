@@ -35,7 +35,7 @@ _BAR = 12
 _COLUMNS = (
     "id", "what", "env", "examples", "reward", "std", "difference", "cut off", "failed", "when",
 )  # fmt: skip
-_FIRST_TO_GO = ("std", "when", "examples", "id", "failed", "cut off", "env")
+_FIRST_TO_GO = ("std", "examples", "failed", "id", "cut off", "when", "env")
 """A narrow screen drops these columns: the row under the cursor has their values."""
 
 
@@ -129,6 +129,7 @@ class EvalScreen(ResourceScreen):
         )
         text = f"against {reference_label} · ▲ ▼ beyond 95 %, same examples"
         self.notes.update(Content.styled(clean_line(text), FAINT))
+        self.notes.display = bool(report is not None and report.evaluations)
 
     def make_rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         now = self.state.clock()

@@ -27,7 +27,7 @@ from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
 from rltui.ui.widgets.gpu_marks import (
     Marks,
@@ -246,7 +246,7 @@ class GpuScreen(BaseScreen):
         self._histories = GpuHistories()
         self._is_stale = False
         self._history_problem = ""
-        self._title = Static(id="gpu-title", classes="screen-title", markup=False)
+        self._title = TitleLine(id="gpu-title")
         self._devices = RowList(self._device_rows, id="gpu-devices")
         self._notes = Static(id="gpu-notes", markup=False)
         self._processes_box = Vertical(id="gpu-processes-box")

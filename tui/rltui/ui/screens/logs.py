@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import Resize
-from textual.widgets import Static
 
 from rltui.core.log_lines import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.log_query import Query
@@ -28,7 +27,7 @@ from rltui.ui.logs.view import LogView
 from rltui.ui.requests import component_of_role
 from rltui.ui.state import AppState
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.bars import KeyBar, TitleLine
 
 _LIST_INTERVAL_S = 2.0
 _PROGRESS_INTERVAL_S = 0.2
@@ -97,7 +96,7 @@ class LogScreen(BaseScreen):
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
-        self._title = Static(id="logs-title", classes="screen-title", markup=False)
+        self._title = TitleLine(id="logs-title")
         self._pane = LogView(id="logs-pane")
         self._logs: tuple[LogEntry, ...] = ()
         self._source: LogSource | None = None

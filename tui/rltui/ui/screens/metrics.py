@@ -33,7 +33,7 @@ from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.bars import KeyBar, TitleLine
 
 _INTERVAL_S = 2.0
 """The files are read this often."""
@@ -108,7 +108,7 @@ class MetricsScreen(BaseScreen):
         self._visible_charts: tuple[Chart, ...] = ()
         self._selected_by: tuple[tuple[SeriesKey, ...], tuple[str, ...], str] | None = None
         """Series, pins and pattern by which the charts were selected last."""
-        self._title = Static(id="metrics-title", classes="screen-title", markup=False)
+        self._title = TitleLine(id="metrics-title")
         self._grid = ChartGrid()
         self.charts = ChartCommands(self, self.experiment, self._grid, draw=self._draw, select=self._wake.set)
         self._readings = Static(id="metrics-readings", markup=False)

@@ -20,7 +20,7 @@ from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.paragraphs import hanging
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT
-from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.row_list import LazyRows, Row, RowList
 from rltui.views.table import Arranged
 
@@ -56,7 +56,7 @@ class ResourceScreen(BaseScreen):
         """Words that a row must have to be listed."""
         self.above: Sequence[Widget] = ()
         """Widgets between the title and the rows."""
-        self.title_line = Static(id=f"{self.part}-title", classes="screen-title", markup=False)
+        self.title_line = TitleLine(id=f"{self.part}-title")
         self.rows = RowList(self._matching_rows, id=f"{self.part}-rows", classes="resource-rows")
         self.notes = Static(id=f"{self.part}-notes", classes="resource-notes", markup=False)
 

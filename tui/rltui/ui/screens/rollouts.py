@@ -31,7 +31,7 @@ from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar
+from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.rollout_lines import RolloutLines
 from rltui.ui.widgets.row_list import list_keys
 from rltui.ui.widgets.transcript_view import TranscriptView
@@ -104,7 +104,7 @@ class RolloutScreen(BaseScreen):
         self._listing = RolloutListing(self._source)
         self._lines = RolloutLines(self._listing)
         self._steps = VirtualList(self._lines.batch, id="rollout-steps")
-        self._samples = VirtualList(self._lines.row, id="rollout-samples")
+        self._samples = VirtualList(self._lines.row, id="rollout-samples", mark_at=2)
         self._heading = VirtualList(self._lines.heading, id="rollout-heading", count=1, has_cursor=False)
         self._summary = Static(id="rollout-summary", markup=False)
         self._histogram = Static(id="rollout-histogram", markup=False)
@@ -122,7 +122,7 @@ class RolloutScreen(BaseScreen):
             say=self.say,
             show=self._show_beside,
         )
-        self._title = Static(id="rollout-title", classes="screen-title", markup=False)
+        self._title = TitleLine(id="rollout-title")
         self._query = ""
         """Text of the search whose matches are listed."""
         self._progress = ""

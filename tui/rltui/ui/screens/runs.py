@@ -135,6 +135,7 @@ class RunsScreen(ResourceScreen):
 
     def make_rows(self, width: int, selected: str | None) -> RunRows:
         layout = self._table.layout(self.runs.listing, width)
+        self._head.display = bool(layout.keys)
         self._head.update(layout.head, layout=False)
         return RunRows(layout, selected, self.app_state.clock())
 

@@ -24,9 +24,9 @@ from rltui.ui.actions import NO_KEY, Footer, key_of, uses
 from rltui.ui.key_bindings import key_bindings
 from rltui.ui.key_names import key_text
 from rltui.ui.paragraphs import first_that_fits
-from rltui.ui.styles import FAINT, SEPARATOR, STYLES
+from rltui.ui.styles import FAINT, SEPARATOR, STYLES, styled
 from rltui.ui.text import clean_line, progress_bar, rate
-from rltui.views.component import server_text, waits_text
+from rltui.views.component import server_cells, waits_text
 from rltui.views.experiment import state_cell
 from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, owner_text, ports_text
 
@@ -127,6 +127,8 @@ def _trouble_beside(status: Status) -> list[HeaderPart]:
 
 
 _NAME = " rltui "
+_SEPARATOR = SEPARATOR[0]
+"""None stands in front of the first part."""
 
 
 def _fitting_parts(
@@ -134,7 +136,8 @@ def _fitting_parts(
 ) -> list[HeaderPart]:
     bar_width = max(8, min(24, width // 8))
     fragments = _header_parts(status, bar_width=bar_width, access=access, host=host, graph=graph)
-    while len(fragments) > 1 and len(_NAME) + sum(fragment.width for fragment in fragments) > width:
+    room = width - len(_NAME) + len(_SEPARATOR)
+    while len(fragments) > 1 and sum(fragment.width for fragment in fragments) > room:
         fragments.remove(max(fragments, key=lambda fragment: fragment.rank))
     return fragments
 
@@ -148,7 +151,7 @@ def header_line(
     """
     spans: list[tuple[str, str]] = [(_NAME, "$accent")]
     for position, fragment in enumerate(_fitting_parts(status, width, access=access, host=host, graph=graph)):
-        spans.append(fragment.separator if position else (" ", ""))
+        spans.append(fragment.separator if position else ("", ""))
         spans.extend(fragment.spans)
     return Content.assemble(*spans)
 
@@ -163,7 +166,7 @@ class HeaderBar(Widget):
 
     def render(self) -> Content:
         if self.status is None:
-            return Content.assemble((_NAME, "$accent"), (" connecting…", FAINT))
+            return Content.assemble((_NAME, "$accent"), ("connecting…", FAINT))
         return header_line(
             self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
         )
@@ -171,13 +174,39 @@ class HeaderBar(Widget):
     async def on_click(self, event: Click) -> None:
         if self.status is None:
             return
-        x = event.x - len(_NAME) + 2  # the first part has one blank before it, not three cells
+        x = event.x - len(_NAME) + len(_SEPARATOR)
         for fragment in _fitting_parts(
             self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
         ):
             if 0 <= x < fragment.width and fragment.leads_to:
                 await self.screen.run_action(fragment.leads_to)
             x -= fragment.width
+
+
+class TitleLine(Static):
+    """The first line of a screen but the overview: what it shows, and facts.
+
+    Where it is too narrow the last facts leave as a whole; warnings stay.
+    """
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - as Textual calls it
+        super().__init__(id=id, classes="screen-title", markup=False)
+
+    def render(self) -> Content:
+        line = self.content if isinstance(self.content, Content) else Content(str(self.content))
+        return fitting_facts(line, self.size.width)
+
+
+def fitting_facts(line: Content, width: int) -> Content:
+    """The line without the last facts that `width` has no room for."""
+    facts = [*line.split(_SEPARATOR)]  # the list is Textual's own, which it keeps
+    while line.cell_length > width:
+        spare = next((fact for fact in reversed(facts[1:]) if not fact.plain.startswith("⚠")), None)
+        if spare is None:
+            return line.truncate(width, ellipsis=True)
+        facts.remove(spare)
+        line = Content(_SEPARATOR).join(facts)
+    return line
 
 
 _CURVE_ROWS = 3
@@ -272,9 +301,8 @@ class ServerBar(Static):
 
     def watch_servers(self) -> None:
         self.set_class(bool(self.servers), "-shown")
-        self.set_class(any(server.state in ("down", "refused") for server in self.servers), "-trouble")
-        lines = (clean_line(server_text(server.model_dump())) for server in self.servers)
-        self.update(Content("\n".join(lines)))
+        lines = (styled(server_cells(server.model_dump())) for server in self.servers)
+        self.update(Content("\n").join(lines))
 
 
 class OrphanBar(Static):

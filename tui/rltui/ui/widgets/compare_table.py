@@ -86,7 +86,7 @@ class _RunColumns:
     def __init__(self, rows: tuple[ComparedRow, ...], names: list[str], width: int, first: int) -> None:
         keys = tuple(row.label for row in rows if row.part == "config")
         self._names = {row.label: clean_line(row.label) for row in rows}
-        max_label = max(_LEAST_LABEL, width * 2 // 5)
+        max_label = max(_LEAST_LABEL, width * 3 // 10)
         if max(map(cell_len, self._names.values()), default=0) > max_label:
             self._names |= {key: clean_line(short) for key, short in short_names(keys).items()}
         self._label = min(max_label, max(map(cell_len, self._names.values()), default=0))

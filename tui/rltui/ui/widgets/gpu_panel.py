@@ -130,6 +130,7 @@ _MANY_DEVICES = 4
 _MIN_BAR = 8
 _MIN_SPARKLINE = 10
 _IN_SUMMARY = 3
+"""Devices that a folded panel tells one by one; of more it tells the sum."""
 _STALE = "$foreground 45%"
 
 
@@ -239,8 +240,16 @@ def gpu_summary(report: GpuReport | None) -> str:
         return ""
     if not report.devices:
         return "none"
-    more = " …" if len(report.devices) > _IN_SUMMARY else ""
-    return " · ".join(map(_summary, report.devices[:_IN_SUMMARY])) + more
+    if len(report.devices) <= _IN_SUMMARY:
+        return " · ".join(map(_summary, report.devices))
+    total, used = (
+        sum(device.total_bytes or 0 for device in report.devices),
+        sum(device.used_bytes or 0 for device in report.devices),
+    )
+    texts = [str(len(report.devices)), f"{gib(used)}/{gib(total)} GiB"]
+    loads = [100 * device.utilization for device in report.devices if device.utilization is not None]
+    texts += [f"{min(loads):.0f} to {max(loads):.0f} %"] if loads else []
+    return " · ".join([*texts, *(_summary(device) for device in report.devices if device.problem)])
 
 
 def _summary(device: GpuDevice) -> str:

@@ -142,7 +142,7 @@ def knob_line(
     return line
 
 
-def knob_detail(knob: KnobInfo | None, problem: Problem | None) -> Content:
+def knob_detail(knob: KnobInfo | None, problem: Problem | None = None) -> Content:
     """The lines under the table: what is wrong with the knob, what it is, what it may be."""
     if knob is None:
         return Content("")

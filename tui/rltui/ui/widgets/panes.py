@@ -171,8 +171,8 @@ class ReaderPane(Vertical):
             self._source.close()
 
 
-def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -> str:
-    """An empty pane names the keys that help, unless this client may only look."""
+def _component_placeholder(status: ComponentStatus, *, with_keys: bool) -> str:
+    """The text of an empty pane. `with_keys`: it names those that help."""
     start, start_all, stop = map(key_of, ("component.start", "component.start-all", "component.stop"))
     if status.host is not None and status.host.phase == "pending" and status.host.reason:
         text, keys = f"Pending: {clean_line(status.host.reason)}.", f"{stop} cancels."
@@ -186,7 +186,7 @@ def _component_placeholder(status: ComponentStatus, *, readonly: bool = False) -
         text, keys = "Not started yet.", f"{start} starts it, {start_all} starts everything."
     else:
         text, keys = "No output yet.", ""
-    return text if readonly or not keys else f"{text} {keys}"
+    return f"{text} {keys}".strip() if with_keys else text
 
 
 class ComponentPane(ReaderPane):
@@ -218,7 +218,17 @@ class ComponentPane(ReaderPane):
             or (status.state is ComponentState.EXITED and (status.prepares or status.manual))
             or (status.state is ComponentState.WAITING and status.log is None and not self._memory_markup)
         )
-        self.show_log(status.log, _component_placeholder(status, readonly=self._state.experiment.readonly))
+        self._show_newest(status)
+
+    def watch_selected(self) -> None:
+        super().watch_selected()
+        if self.status is not None:
+            self._show_newest(self.status)
+
+    def _show_newest(self, status: ComponentStatus) -> None:
+        """The keys that an empty pane names work on the selected one."""
+        with_keys = self.selected and not self._state.experiment.readonly
+        self.show_log(status.log, _component_placeholder(status, with_keys=with_keys))
 
     def update_title(self) -> None:
         if self.status is None:

@@ -59,10 +59,10 @@ class ResourceTable(Generic[Resource]):
         shares = [None if self.bar is None else self.bar(resource) for resource in resources]
         largest = max([1.0, *(share for share in shares if share is not None)])
         titles = [Cell(column.title) for column in self.columns]
-        rows = [Row(None, (_line(_GAP, titles, fitting, width, FAINT),))]
+        rows = [Row(None, (self._line(_GAP, titles, fitting, width, FAINT),))]
         for resource, row, share in zip(resources, cells, shares, strict=True):
             key = self.view.key(resource)
-            line = _line(CURSOR if key == selected else _GAP, row, fitting, width, self.style(resource))
+            line = self._line(CURSOR if key == selected else _GAP, row, fitting, width, self.style(resource))
             if share is not None and used_cells + _BAR <= room:
                 line = line.pad_right(max(0, used_cells + len(CURSOR) - line.cell_length))
                 full, empty = progress_bar(max(0.0, share) / largest, _BAR)
@@ -86,6 +86,25 @@ class ResourceTable(Generic[Resource]):
             end += cells + len(_GAP)
         return shown
 
+    def _line(
+        self, mark: str, cells: Sequence[Cell], fitting: Sequence[tuple[int, int]], width: int, style: str
+    ) -> Content:
+        """Behind its mark, cut to the width; a cell in the style of its role, or as the whole row."""
+        text, spans = mark, []
+        for index, cells_wide in fitting:
+            cell = cells[index]
+            if self.columns[index].is_right:
+                text += " " * (cells_wide - len(cell.text))
+            if cell.role is not None:
+                length = len(cell.text) if cell.length is None else cell.length
+                spans.append((STYLES[cell.role], len(text), len(text) + length))
+            text += cell.text if self.columns[index].is_right else f"{cell.text:<{cells_wide}}"
+            text += _GAP
+        line = Content.styled(truncate(text.rstrip(), width), style)
+        for role_style, begin, end in spans:
+            line = line.stylize(role_style, begin, end)
+        return line
+
     def _fitting(self, cells: Sequence[Sequence[Cell]], room: int) -> list[tuple[int, int]]:
         """Places of the columns that something stands in, and their widths, as far as there is room."""
         places = [index for index in range(len(self.columns)) if any(row[index].text for row in cells)]
@@ -104,24 +123,6 @@ class ResourceTable(Generic[Resource]):
                 break
             places.remove(spare)
         return [(index, widths[index]) for index in places]
-
-
-def _line(
-    mark: str, cells: Sequence[Cell], fitting: Sequence[tuple[int, int]], width: int, style: str
-) -> Content:
-    """Behind its mark, cut to the width; a cell in the style of its role, or as the whole row."""
-    text, spans = mark, []
-    for index, cells_wide in fitting:
-        role = cells[index].role
-        if role is not None:
-            length = cells[index].length
-            length = len(cells[index].text) if length is None else length
-            spans.append((STYLES[role], len(text), len(text) + length))
-        text += f"{cells[index].text:<{cells_wide}}{_GAP}"
-    line = Content.styled(truncate(text.rstrip(), width), style)
-    for role_style, begin, end in spans:
-        line = line.stylize(role_style, begin, end)
-    return line
 
 
 def _labelled_lines(rows: Sequence[tuple[str, str]], width: int) -> list[Content]:

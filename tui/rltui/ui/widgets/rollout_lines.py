@@ -29,7 +29,7 @@ from rltui.views.table import Column
 _BINS = 8
 """Bins of the histogram in a batch's line."""
 MARK = "✓"
-_LABEL, _COUNT = 9, 5
+_LABEL, _COUNT = 8, 5
 _FIGURE, _TOKENS, _TURNS, _GROUP = 7, 7, 4, 9
 _SAMPLES = SAMPLES.named(("reward", "advantage", "out", "turns", "group"), is_brief=True)
 _HEADINGS = {"advantage": "advant.", "out": "tokens", "turns": "turn"}
@@ -73,13 +73,15 @@ class RolloutLines:
         """A sample or a group."""
         listing = self._listing
         if listing.groups is not None:
-            return group_line(listing.groups[index])
+            return group_line(listing.groups[index], width)
         sample = listing.table[listing.indices[index]]
         is_marked = listing.key is not None and (listing.key, sample.where) in listing.marked
         return sample_line(sample, width, is_flat=sample.group in listing.flat, is_marked=is_marked)
 
     def heading(self, index: int, width: int) -> Content:
         del index
+        if not self._listing.count:
+            return Content("")
         return (sample_heading if self._listing.groups is None else group_heading)(width)
 
     @property
@@ -98,6 +100,8 @@ class RolloutLines:
 
     @property
     def steps_title(self) -> Content:
+        if not self._listing.batches:
+            return Content.styled("Steps", "bold")
         low, high = self._listing.scale
         return Content.assemble(("Steps", "bold"), (f" · reward {low:g} … {high:g}", FAINT))
 
@@ -120,8 +124,8 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
     label = clean_line(batch.key.label)
     if batch.key.step < 0 and batch.key.kind == "eval":
         label = truncate(label, _LABEL + _FIGURE)
-        return Content.assemble(label, (f" {size_text(batch)}", FAINT))
-    line = f"{truncate(label, _LABEL):<{_LABEL}}"
+        return Content.assemble(" ", label, (f" {size_text(batch)}", FAINT))
+    line = f" {truncate(label, _LABEL):<{_LABEL}}"
     if summary is None or not summary.count:
         return Content.assemble(line, (f"{'·':>{_FIGURE}} {'':{_BINS}}{size_text(batch):>{_COUNT}}", FAINT))
     return Content.assemble(
@@ -170,7 +174,7 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
     fragments += [clean_line(sample.stop)] if width >= _MIDDLE else []
     if width >= _WIDE and sample.env:
         fragments.append((f"  {clean_line(sample.env)}", FAINT))
-    return Content.assemble(*fragments)
+    return Content.assemble(*fragments).truncate(width, ellipsis=True)
 
 
 _GROUP_CELLS = (7, 8, 5)
@@ -182,8 +186,11 @@ def group_heading(width: int) -> Content:
     return Content.styled(truncate(f"{'':3}{''.join(titles)}  group", width), FAINT)
 
 
-def group_line(group: SampleGroup) -> Content:
+def group_line(group: SampleGroup, width: int) -> Content:
+    """Where there is no room for the words, the sign says that it has no spread."""
     *metrics, name, value = (column.cell(group, 0.0).text for column in GROUPS.columns)
+    if len(value) + len(name) + sum(_GROUP_CELLS) + 7 > width:
+        value = ""
     return Content.assemble(
         (f" {FLAT if group.is_flat else ' '} ", STYLES["busy"]),
         "".join(metric.rjust(cells) for metric, cells in zip(metrics, _GROUP_CELLS, strict=True)),

@@ -33,7 +33,9 @@ _USUAL_WIDTHS = {
 """Columns of a kind share a width, so that they stay put while values change."""
 _OWN_WIDTHS = {"trend": 12}
 _LEVEL_WIDTH = 12
-"""`0.967±0.0148`, of a mean and its deviation."""
+"""`0.967±0.0148`, of a mean and its deviation; a narrow table has the mean alone …"""
+_MEAN_WIDTH = 6
+"""… in so many cells at least, so that no changed key is cut."""
 _STYLES = {
     "trend": "$text-success",
     "age": FAINT,
@@ -57,11 +59,15 @@ class RunTable:
             tree = [line for line in listing.lines if isinstance(line, TreeLine)]
             widths = self._longest.of([line.row for line in tree if line.row is not None], listing)
             widths["name"] += max((len(line.branch) for line in tree), default=0)
-            fitting = _fitting(listing.columns, widths, width - _GUTTER)
-            bar = _BAR + 1 if "step" in fitting and _spare(fitting, width - _GUTTER) > _BAR else 0
+            room, gap = width - _GUTTER, len(_GAP)
+            fitting = _fitting(listing.columns, widths, room, gap)
+            if fitting.get("changed", 0) < widths.get("changed", 0):
+                gap = 1  # rather that than a changed key that is cut
+                fitting = _fitting(listing.columns, widths, room, gap)
+            bar = _BAR + 1 if "step" in fitting and _spare(fitting, room, gap) > _BAR else 0
             cells = {id_: cells + bar if id_ == "step" else cells for id_, cells in fitting.items()}
             columns = [(column, cells[column.id]) for column in listing.columns if column.id in cells]
-            self._layout = RunLayout(listing, columns, width, bar)
+            self._layout = RunLayout(listing, columns, width, bar, gap)
         return self._layout
 
 
@@ -73,6 +79,8 @@ class RunLayout:
     width: int
     bar: int
     """Cells of a bar and the gap before it; 0: there is no room."""
+    gap: int = len(_GAP)
+    """Cells between two columns."""
 
     @cached_property
     def keys(self) -> Sequence[str]:
@@ -87,8 +95,15 @@ class RunLayout:
             is_sorted = column.id == view.sort
             arrow = ("↑" if view.is_reversed else "↓") if is_sorted else ""
             heading = f"  {column.heading}" if column.id == "name" else column.heading
-            text = _cell(f"{heading}{arrow}", cells, is_right=column.is_right and column.id != "trend")
-            fragments += [(_GAP if index else "", ""), (text, f"bold {FAINT}" if is_sorted else FAINT)]
+            bar = self.bar if column.id == "step" else 0
+            if cells < len(heading):
+                heading = heading.partition("(")[0]
+            text = _cell(f"{heading}{arrow}", cells - bar, is_right=column.is_right and column.id != "trend")
+            text += " " * bar
+            fragments += [
+                (" " * self.gap if index else "", ""),
+                (text, f"bold {FAINT}" if is_sorted else FAINT),
+            ]
         return Content.assemble(*fragments).truncate(self.width)
 
 
@@ -124,12 +139,13 @@ class RunRows:
         is_past = row.archived_at is not None
         fragments: list[tuple[str, str]] = []
         for index, (column, cells) in enumerate(self.layout.columns):
-            fragments.append((_GAP if index else "", ""))
+            fragments.append((" " * self.layout.gap if index else "", ""))
             if column.id == "name":
                 fragments += self._name_parts(line, row, cells)
                 continue
             text = clean_line(listing.text(column, row, self.now))
             text = shorten_changes(text, cells) if column.id == "changed" else text
+            text = text.partition("±")[0] if column.level_of and cells < _LEVEL_WIDTH else text
             style = _STYLES.get(column.id, "")
             if column.id == "state":
                 style = STYLES[RUN_STATES[row.state].role]
@@ -169,17 +185,24 @@ class RunRows:
         ]
 
     def _waiting_spans(self, entry: QueueEntry) -> list[tuple[str, str]]:
-        cells = next((cells for column, cells in self.layout.columns if column.id == "name"), _NAME_LEAST)
-        name = _cell(clean_line(entry.name), cells - 2)
+        """The reason stands between the name and what is changed, which keeps its column."""
+        widths = {column.id: cells for column, cells in self.layout.columns}
+        name = _cell(clean_line(entry.name), widths.get("name", _NAME_LEAST) - 2)
         badge = RUN_STATES[entry.state]
         reason = " · ".join(filter(None, (badge.word, clean_line(entry.why))))
-        summary = f"{clean_line(entry.told)}{_GAP}" if entry.told else ""
+        changed = clean_line(entry.told)
+        if changed and "changed" in widths:
+            ids = list(widths)
+            between = ids[1 : ids.index("changed")]
+            gap = self.layout.gap
+            reason = _cell(reason, sum(widths[id_] + gap for id_ in between) - gap)
+            changed = shorten_changes(changed, widths["changed"])
         return [
             (f"{badge.sign} ", STYLES[badge.role]),
             (name, ""),
-            (_GAP, ""),
+            (" " * self.layout.gap, ""),
             (reason, STYLES[badge.role]),
-            (f"{_GAP}{summary}", FAINT),
+            (f"{' ' * self.layout.gap}{changed}", FAINT),
         ]
 
 
@@ -249,7 +272,9 @@ class _Longest:
         return run_widths
 
 
-def _fitting(columns: Sequence[RunColumn], ideal_widths: Mapping[str, int], width: int) -> dict[str, int]:
+def _fitting(
+    columns: Sequence[RunColumn], ideal_widths: Mapping[str, int], width: int, gap: int
+) -> dict[str, int]:
     """Cells by the id of a column, in their order.
 
     Names and changed keys are whole as long as a column of `FIRST_TO_GO` can leave; other texts give way
@@ -263,22 +288,28 @@ def _fitting(columns: Sequence[RunColumn], ideal_widths: Mapping[str, int], widt
             is_cut = is_text and column.id not in _CUT_LAST
             least = max(_TEXT_LEAST, len(column.heading)) if is_cut else cells
             widths[column.id] = min(ideals[column.id], least)
+    levels = {
+        column.id: max(_MEAN_WIDTH, len(column.heading.partition("(")[0]))
+        for column in columns
+        if column.level_of
+    }
     others = [id_ for id_ in reversed(widths) if id_ not in (*FIRST_TO_GO, *_CUT_LAST, "state")]
     for id_, least in (
         *((id_, 0) for id_ in FIRST_TO_GO),
+        *levels.items(),
         *_CUT_LAST.items(),
         *((id_, 0) for id_ in (*others, "changed", "state")),
         ("name", 1),
     ):
-        if (lacking := -_spare(widths, width)) <= 0:
+        if (lacking := -_spare(widths, width, gap)) <= 0:
             break
         if id_ in widths:
             widths[id_] = min(widths[id_], max(least, widths[id_] - lacking)) if least else 0
             widths = {name: cells for name, cells in widths.items() if cells}
     for id_, cells in widths.items():
-        widths[id_] += max(0, min(_spare(widths, width), ideals[id_] - cells))
+        widths[id_] += max(0, min(_spare(widths, width, gap), ideals[id_] - cells))
     return widths
 
 
-def _spare(widths: Mapping[str, int], width: int) -> int:
-    return width - sum(widths.values()) - len(_GAP) * (len(widths) - 1)
+def _spare(widths: Mapping[str, int], width: int, gap: int) -> int:
+    return width - sum(widths.values()) - gap * (len(widths) - 1)

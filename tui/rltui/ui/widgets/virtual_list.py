@@ -15,6 +15,8 @@ from textual.visual import Visual
 
 from rltui.ui.copying import CopyRequested, rows_text
 
+CURSOR = "▸"
+"""The mark of the line with the cursor, for terminals without colours."""
 MakeLine = Callable[[int, int], Content]
 """The line at a place, for a width in cells."""
 
@@ -55,9 +57,14 @@ class VirtualList(PaintedList):
         id: str | None = None,  # noqa: A002 - Textual's name
         count: int = 0,
         has_cursor: bool = True,
+        mark_at: int = 0,
     ) -> None:
-        """A list without a cursor takes no keys: its lines are made anew for every width."""
+        """A list without a cursor takes no keys: its lines are made anew for every width.
+
+        `mark_at`: the blank cell of a line that is the cursor's.
+        """
         super().__init__(id=id)
+        self._mark_at = mark_at
         self._make_line = make_line
         self.can_focus = self._has_cursor = has_cursor
         self.count = count
@@ -121,4 +128,9 @@ class VirtualList(PaintedList):
         if index >= self.count:
             return Strip.blank(width, self.rich_style)
         has_cursor = index == self.cursor_index and self._has_cursor
-        return self.painted(self._make_line(index, width), has_cursor=has_cursor).crop(0, width)
+        line = self._make_line(index, width)
+        if has_cursor:
+            line = Content.assemble(
+                line[: self._mark_at], (CURSOR, "bold $text-accent"), line[self._mark_at + 1 :]
+            )
+        return self.painted(line, has_cursor=has_cursor).crop(0, width)
