@@ -61,7 +61,7 @@ STEPS: tuple[tuple[Move, ...], ...] = (
     (Move("ctrl+r", r"orchestrator ◐"),),
     (
         *_editor("t", "trainer", "optim.lr", "trainer.optim.lr", "50"),
-        Move("ctrl+r", r"Intended\?"),
+        Move("ctrl+r", r"Write anyway\?"),
         Move("y", r"reward collapsed"),
         Move("B", r"Go back to checkpoint \d+"),
         Move("y", r"orchestrator ◐"),
