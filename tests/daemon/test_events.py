@@ -97,6 +97,16 @@ def test_a_failure_for_good_is_an_error(tmp_path: Path) -> None:
     assert component.entry("exit").data == {"pid": 4711, "exit_code": 1, "signal": None, "failed": True}
 
 
+def test_alert_and_journal_say_the_words_of_the_states(tmp_path: Path) -> None:
+    component = JournaledComponent(tmp_path)
+    component.run()
+    assert component.entry("ready").text == "trainer running", "a job is never ready"
+    component.after(5, Ended(0, ExitInfo()))
+    (alert,) = component.alerts()
+    assert (alert.title, alert.text) == ("trainer lost", "ended, exit code unknown")
+    assert component.entry("exit").text == "trainer lost: ended, exit code unknown"
+
+
 def test_a_failure_that_is_retried_is_a_warning_and_recovers(tmp_path: Path) -> None:
     component = JournaledComponent(tmp_path, RETRYING)
     component.run(probe_s=3)

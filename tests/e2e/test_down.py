@@ -238,7 +238,7 @@ def test_what_ran_elsewhere_is_not_called_ended(box: Box) -> None:
     (box.work / "own.toml").write_text(f'framework = "generic"\n{layout}')
     box.json("up", "run.toml", "-l", "own.toml", "-n", "one", "-o", "out")
     assert (
-        "trainer on node7 by ssh: its end there cannot be observed"
+        "trainer on node7 (by ssh): rltui cannot observe its end there"
         in box.run("stop", "-c", "trainer", "--plan").stdout
     )
     output = box.run("down").stdout

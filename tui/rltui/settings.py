@@ -136,5 +136,5 @@ def parse_settings(source: Source) -> Settings:
         tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
         faults = model_errors.error_lines(source, error, root=Settings, tables=tables)
         raise ConfigError(
-            faults[0], details=faults[1:], hint="fix it; until then the default settings apply"
+            faults[0], details=faults[1:], hint="fix the file; until then the defaults apply"
         ) from error

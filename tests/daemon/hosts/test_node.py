@@ -237,7 +237,7 @@ def test_a_port_that_is_taken_there_is_named_with_its_holder(node: FakeNode, fol
             assert trainer.code() == 127
             error = trainer.status.error or ""
         assert f"on node-2: port {port}, in use by pid {os.getpid()} " in error
-        assert error.endswith(f"way kill {os.getpid()} ends it")
+        assert error.endswith(f"way kill {os.getpid()}")
     with NodeAttempt(folder.with_name("again"), node, ["true"], ports=[port]) as trainer:
         assert trainer.code() == 0
 

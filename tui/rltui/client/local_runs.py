@@ -151,7 +151,7 @@ class LocalRuns(Runs):
         if same_name is None or not same_folder(same_name.output_dir, record.output_dir):
             where = "in the trash" if row.trashed_at is not None else "no longer on the list of experiments"
             raise ConflictError(
-                f"{record.name} cannot be restarted: it is {where}"
+                f"cannot restart {record.name}: the run is {where}"
                 if same_name is None
                 else f"the name {record.name} is taken by the experiment in {same_name.output_dir}",
                 hint=f"a new run with its config: {hints.RERUN(run=row.id)}",

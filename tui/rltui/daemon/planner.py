@@ -37,9 +37,9 @@ from rltui.services.runs.resume import ResumePoint, ResumePoints
 
 _NEWEST_ENTRIES = 500
 """Most timed journal entries that are remembered, of all components together."""
-_SSH_STOP_TEXT = "by ssh: its end there cannot be observed (on a [[node]] without tty it can)"
+_SSH_STOP_TEXT = "(by ssh): rltui cannot observe its end there; on a [[node]] without tty it can"
 _POD_STOP_TEXT = (
-    "a pod that runs the component directly is removed (its StatefulSet is scaled down), a sleeping one stays"
+    "a pod that runs the component directly is removed (its StatefulSet is scaled down), a sleeping pod stays"
 )
 
 

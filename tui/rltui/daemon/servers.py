@@ -287,6 +287,8 @@ class Servers:
                 Problem(key=SERVER, message=f"{message}; end it first: {hints.DOWN(name=self.users[0])}"),
             )
         if "inference" in plan.stop:
-            message = f"{who} {verb} the inference server that this stops, and cannot continue without it"
+            message = (
+                f"{who} {verb} the inference server, which this plan stops, and cannot continue without it"
+            )
             return (Problem(severity="warning", key=SERVER, message=message),)
         return ()

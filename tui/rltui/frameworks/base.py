@@ -29,9 +29,7 @@ from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.failures import COMMON
 
-EVAL_HINT = (
-    f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now evaluates what the server has"
-)
+EVAL_HINT = f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now: the server's weights"
 
 
 @dataclass(frozen=True, slots=True)

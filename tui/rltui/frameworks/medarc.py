@@ -49,7 +49,7 @@ _GENERATION = replace(
     signs=(),
 )
 _NO_CHECKOUT = Missing(
-    "no checkout of med-lm-train found; its releases differ in how medarc_train reads a config",
+    "no checkout of med-lm-train found: how medarc_train reads a config depends on the release",
     hint=f"name its folder: --workspace FOLDER, or export {CHECKOUT.variable}=FOLDER",
 )
 _BROKEN = Missing(

@@ -257,7 +257,7 @@ class QueueScheduler:
         for name, sha256 in entry.files.items():
             now = self._files.of(name)
             if now.sha256 != sha256:
-                change = now.problem or "was changed since it was added"
+                change = now.problem or "has changed since the run was queued"
                 return f"{name} {change}; to use the new version: {hints.QUEUE_RETRY(entry=entry.name)}"
         return ""
 

@@ -190,7 +190,7 @@ class Launcher:
         for name in placeholders(spec.command):
             if name.startswith(GIVEN) and name.removeprefix(GIVEN) not in arguments:
                 raise ConfigError(
-                    f"{label}: {{{name}}} is not given", hint="the request to start the component provides it"
+                    f"{label}: {{{name}}} is not set", hint=f"a request to start {component} must set it"
                 )
         port = render(spec.port, values, where=label)
         cwd_owner = component if "cwd" in spec.model_fields_set else self._environment_owner(component, files)

@@ -131,7 +131,7 @@ def test_source_for_a_newer_python_says_which_is_needed(box: Box, ask: Ask) -> N
     assert own.schemas([]) == {}
     assert own.reason is not None
     assert f"{box.root}/src/prime_rl/configs/rl.py, line 3: " in own.reason
-    assert "and it needs 3.99 or newer" in own.reason
+    assert "needs python 3.99 or newer, not" in own.reason
 
 
 def test_they_see_no_gpu_and_no_hub(box: Box, ask: Ask, tmp_path: Path) -> None:

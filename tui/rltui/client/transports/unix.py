@@ -49,8 +49,9 @@ class Wire:
             raise RltuiError(
                 no_answer(pid).text,
                 hint=(
-                    f"resume it, if stopped: kill -CONT {pid}; or end it (components keep running):"
-                    f" kill -9 {pid}"
+                    f"if it was stopped by a signal, resume it: kill -CONT {pid}; else end it (components"
+                    " keep"
+                    f" running): kill -9 {pid}"
                 ),
             ) from None
         except OSError as error:
@@ -181,7 +182,7 @@ def check_hello(message: dict[str, Any]) -> None:
         raise RltuiError(
             f"the supervisor speaks protocol {peer_version}, this rltui {PROTOCOL_VERSION}",
             hint=(
-                f"end it (components keep running): kill {message.get('pid')} — the next command"
+                f"end it (components keep running): kill {message.get('pid')}; the next command"
                 " starts a new one"
             ),
         )

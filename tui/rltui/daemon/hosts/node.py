@@ -207,7 +207,7 @@ class _Node:
                 raise _ConnectionLostError(state["reason"])
             case "refused":
                 pid = state["pid"]
-                how = f"; {shlex.join(self._runner.host['reach'])} kill {pid} ends it" if pid else ""
+                how = f"; to end it: {shlex.join(self._runner.host['reach'])} kill {pid}" if pid else ""
                 raise HostError(f"on {self.name}: {state['reason']}{how}")
         return False
 

@@ -51,13 +51,13 @@ def rules() -> tuple[Rule, ...]:
         ),
         bad_if(
             lambda v: v[CLIENT_HOST] not in LOOPBACK_HOSTS, CLIENT_HOST, (),
-            lambda v: f"vf-train would use {v[CLIENT_HOST]}, but vf-vllm is started here: remove it",
+            lambda v: f"vf-train would use {v[CLIENT_HOST]}, but vf-vllm starts here: remove {CLIENT_HOST}",
             "warning",
         ),
         bad_if(
             lambda v: bool(v[f"{ARGS}.resume_from_checkpoint"]), f"{ARGS}.resume_from_checkpoint", (),
-            "vf-train ignores resume_from_checkpoint and starts at step 0; to continue, set its weights as"
-            " the model",
+            "vf-train ignores resume_from_checkpoint and starts at step 0; to continue, set the folder of the"
+            " checkpoint as the model",
             "warning",
         ),
         _common_rate(),

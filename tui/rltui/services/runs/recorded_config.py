@@ -63,5 +63,5 @@ def _recorded_content(file: RunConfigFile) -> bytes:
     except OSError as error:
         raise ConfigError(
             f"{file.path} as it was run is no longer stored: {error.strerror}",
-            hint=f"{hints.RUNS_REBUILD} records it again if the run still has it",
+            hint=f"if the run still has the file, record it again: {hints.RUNS_REBUILD}",
         ) from error

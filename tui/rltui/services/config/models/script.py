@@ -178,7 +178,7 @@ def _wrong_python(error: BaseException) -> str:
             text = (folder / "pyproject.toml").read_text(encoding="utf-8")
             required = re.search(r"^requires-python\s*=\s*[\"']\D*(\d+)\.(\d+)", text, re.MULTILINE)
             if required and sys.version_info[:2] < (int(required[1]), int(required[2])):
-                return f"; this is python {_python()}, and it needs {required[1]}.{required[2]} or newer"
+                return f"; needs python {required[1]}.{required[2]} or newer, not {_python()}"
     return ""
 
 
