@@ -56,7 +56,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     config.write_text("colour = 4\n")
     with plan_rerun(row, name="b") as plan:
         assert plan.differences == ("words.txt changed, with the same size",)
-        assert plan.notes == (f"{config} has changed since; its recorded content is used",)
+        assert plan.notes == (f"{config} has changed since that run; the recorded content is used",)
         assert plan.request.origin.again == row.id
         (copy,) = plan.request.config_files
         assert copy.read_text() == CONFIG

@@ -45,7 +45,7 @@ def test_a_run_is_repeated_from_what_was_recorded(box: Box) -> None:
     next((box.root / "state/rltui").glob("runs-*.sqlite")).unlink()
     plan = box.run("rerun", "a", "--plan")
     assert plan.returncode == 0, plan.stderr
-    assert "colours.toml has changed since; its recorded content is used" in plan.stdout
+    assert "colours.toml has changed since that run; the recorded content is used" in plan.stdout
     assert "⚠ the workspace has uncommitted changes, had none" in plan.stdout
     assert "⚠ words.txt changed, with the same size" in plan.stdout
     assert not (box.work / "a-again").exists()

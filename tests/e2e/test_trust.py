@@ -188,7 +188,7 @@ def test_restart_goes_on_when_client_and_supervisor_are_killed_half_way(box: Box
     assert not set(before.values()) & set(after.values())
     assert box.component("other")["attempt"] == 2
     texts = [entry["text"] for entry in journal(box, "plan")]
-    assert "continuing what the killed supervisor had started" in texts
+    assert "continuing the plan that the killed supervisor had started" in texts
     retry_until(lambda: re.match("done in", journal(box, "plan")[-1]["text"]))
 
 

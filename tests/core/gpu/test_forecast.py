@@ -204,7 +204,7 @@ def test_too_little_for_one_request_says_which_length_would_do() -> None:
     shape = ModelShape(weights_bytes=16 * GIB, kv_bytes_per_token=1 << 20, max_positions=100_000)
     verdict = one([device(80)], [replace(engine(0.9), shape=shape)])
     assert verdict.verdict == "no_kv_cache"
-    assert f"set max_model_len = {verdict.kv_cache_tokens} or less" in verdict.text
+    assert f"use max_model_len = {verdict.kv_cache_tokens} or less" in verdict.text
     assert "no gpu_memory_utilization helps" in verdict.text
 
 

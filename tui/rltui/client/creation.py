@@ -279,7 +279,7 @@ def creation_lock() -> Iterator[None]:
 def _refuse_resume(record: ExperimentRecord, earlier: EarlierRun | None) -> None:
     """Raises ConflictError if there is nothing to resume, or not from the requested checkpoint."""
     if earlier is not None and earlier.point.problem is not None:
-        raise ConflictError(earlier.point.problem.text, hint="choose one of these; nothing was started")
+        raise ConflictError(earlier.point.problem.text, hint="nothing was started")
     if earlier is None and record.control.read_record() is None:
         raise ConflictError(
             f"no earlier run in {record.output_dir} to resume",

@@ -98,7 +98,9 @@ def _refuse_existing(folder: Path, name: str | None) -> None:
 
 
 def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    notes = [f"{path} has changed since; its recorded content is used" for path in changed_files(row)]
+    notes = [
+        f"{path} has changed since that run; the recorded content is used" for path in changed_files(row)
+    ]
     recorded = latest(Path(row.control))
     if recorded is None:
         notes.append("code, versions and data were not recorded; they may have changed")

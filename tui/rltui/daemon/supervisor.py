@@ -145,7 +145,7 @@ class Supervisor:
             journal.add("supervisor", "continuing the shutdown that the killed supervisor had started")
             self._start_shutdown(self._down)
         elif intent.transaction is not None:
-            journal.add("plan", "continuing what the killed supervisor had started")
+            journal.add("plan", "continuing the plan that the killed supervisor had started")
             self._transactions.resume(intent.transaction)
         else:
             for name in (*intent.waiting, *intent.backoff):
@@ -203,7 +203,7 @@ class Supervisor:
             else "stopped: no process is left"
         )
         if unseen:
-            text += f" on this machine; the end of what ssh ran cannot be observed: {', '.join(unseen)}"
+            text += f" on this machine; commands run by ssh cannot be observed: {', '.join(unseen)}"
         self.events.journal.add("supervisor", text)
         self._down = down.model_copy(update={"complete": True, "left": remaining, "unseen": unseen})
         self._pending_changed()

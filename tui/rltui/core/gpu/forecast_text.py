@@ -129,7 +129,7 @@ class EngineFit:
                 f" {gib(self.budget_bytes - cache.size_bytes)} of {gib(self.budget_bytes)} GiB"
                 f" ({self.share})"
             )
-            other = "a smaller max_num_batched_tokens, or more devices per copy of the model"
+            other = "a smaller max_num_batched_tokens or more GPUs per copy of the model"
         else:
             what = (
                 f"the KV cache of {self.name} on {self.gpu} holds {cache.tokens or 0:,} tokens, fewer"
@@ -137,10 +137,10 @@ class EngineFit:
             )
             other = f"max_model_len = {max(1, cache.tokens or 1)} or less"
         if self.engine.kv_cache_memory_bytes is not None:
-            return f"{what}; raise kv_cache_memory_bytes, or set {other}"
+            return f"{what}; raise kv_cache_memory_bytes, or use {other}"
         if suggested is not None:
-            return f"{what}; set gpu_memory_utilization = {suggested:g}, or set {other}"
-        return f"{what}; no gpu_memory_utilization helps; set {other}"
+            return f"{what}; set gpu_memory_utilization = {suggested:g}, or use {other}"
+        return f"{what}; no gpu_memory_utilization helps; use {other}"
 
     def trainer_short(self, peak_bytes: int, suggested: float | None) -> str:
         """Both start, and the trainer runs out of memory."""

@@ -546,7 +546,8 @@ def _gpu_rounds(gpus: str) -> Rule:
             return None
         least = round_size // math.gcd(round_size, shared)
         return (
-            f"{batch} ({v[batch]}) must be divisible by {least}, what {gpus} ({v[gpus]}) compute at once "
+            f"{batch} ({v[batch]}) must be divisible by {least}, the rows that {gpus} ({v[gpus]}) process"
+            " at once "
             f"with {micro} ({v[micro]}): nearest valid batch_size is {nearest_multiples(v[batch], least)}"
         )
 

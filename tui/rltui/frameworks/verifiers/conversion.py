@@ -115,7 +115,7 @@ def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | 
     notes += _tracking(values, arguments, set_key)
     entry, more = _environment(file.data, by_sources=names("train_source").endswith(".source"))
     data = apply_edits(base, {**edits, names("train_source"): [entry]})
-    header = f"# Made of {file.path.rpartition('/')[2]}, a config of vf-rl, by `convert` of rltui.\n"
+    header = f"# Converted by rltui from {file.path.rpartition('/')[2]}, a vf-rl config.\n"
     return Converted(header + "".join(_tables("", data)), (*notes, *more))
 
 

@@ -103,7 +103,7 @@ class ConfigEditor:
             advice = (
                 "its keys have been changed again; set them by hand"
                 if request.action in ("undo", "redo")
-                else "the edit still applies to the new content: review that, then repeat the edit"
+                else "the edit still applies to the new content: review the change, then repeat the edit"
             )
             raise _conflict_error(preview.conflicts, advice=advice)
         if preview.blocked or not preview.roles:
