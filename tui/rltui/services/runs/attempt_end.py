@@ -175,9 +175,9 @@ def cause_of_end(
 def _outside_cause(host_oom: str | None) -> Cause:
     """The cause of a SIGKILL that the kernel did not send for lack of memory, as far as is known."""
     if host_oom is None:
-        text = "from outside, or by the kernel's OOM killer; check `dmesg`, then restart"
+        text = "from outside, or by the kernel's OOM killer; check `dmesg`"
     else:
-        text = "from outside, not by the kernel's OOM killer (oom_kill is unchanged); restart"
+        text = "from outside; the kernel's OOM killer did not run"
     return Cause(text, hopeless=False, from_outside=True)
 
 
