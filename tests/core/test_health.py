@@ -173,6 +173,15 @@ def test_a_reward_that_never_rises() -> None:
     assert (finding.rule, finding.since) == ("flat", 1)
     assert "in the first 8 steps" in finding.evidence
     assert words(figures(REWARD=flat[:49])) == [], "too early to tell"
+    for steps in range(50, 400, 10):
+        noise = [chance.gauss(0.0, 0.05) for _ in range(steps)]
+        slow = [0.2 + 0.0006 * step for step in range(steps)]
+        rising = [value + more for value, more in zip(slow, noise, strict=True)]
+        assert words(figures(REWARD=rising)) == [], ("it rises slowly", steps)
+        assert words(figures(REWARD=[0.85 + more for more in noise])) == [], ("it is high", steps)
+    noisy = [chance.gauss(0.2, 0.1) for _ in range(400)]
+    assert words(figures(REWARD=noisy[:60])) == [], "too noisy to tell"
+    assert words(figures(REWARD=noisy)) == ["reward is flat"]
     assert words(figures(REWARD=[value + 0.01 * step for step, value in enumerate(flat)])) == []
     assert words(figures(REWARD=[*CLIMB, *CLIMB[-1:] * 60])) == [], "it rose before"
     assert words(figures(REWARD=[0.97] * 60)) == [], "there is nothing to gain"

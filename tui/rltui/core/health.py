@@ -91,6 +91,12 @@ _NORMAL_STEPS = 50
 _LEVEL = 8
 """Number of steps whose median is the present reward."""
 _NEAR_BEST = 0.9
+_HIGH = 0.8
+"""A reward that begins so high need not rise."""
+_SLOW_RISE = 0.05 / 100
+"""Rise of the reward in a step that is worth waiting for."""
+_SURELY, _PERHAPS = 3.0, 2.0
+"""Standard errors of a slope below which it is surely, and perhaps, more."""
 _RISE = 0.02
 """Share of the best reward that it still gains, while it rises, in twice that many steps."""
 _CLEAR = 2.0
@@ -158,6 +164,21 @@ def _reward(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
 def _noise(track: Track) -> float:
     """Median difference of the metric from one step to the next."""
     return statistics.median(abs(later - earlier) for earlier, later in pairwise(track.last(_NORMAL_STEPS)))
+
+
+def _may_rise(track: Track) -> bool:
+    """True if it rises for sure over all steps, or if with its noise a slow rise cannot be told from none."""
+    points = [
+        (step, value) for step, value in zip(track.steps, track.values, strict=True) if math.isfinite(value)
+    ]
+    if len(points) < _LEVEL:
+        return True
+    slope, level = statistics.linear_regression(*zip(*points, strict=True))
+    middle = statistics.fmean(step for step, _ in points)
+    spread = math.fsum((step - middle) ** 2 for step, _ in points)
+    residue = math.fsum((value - level - slope * step) ** 2 for step, value in points)
+    error = math.sqrt(residue / (len(points) - 2) / spread)
+    return slope > _SURELY * error or slope + _PERHAPS * error >= _SLOW_RISE
 
 
 def _is_learning(run: RunTracks) -> bool:
@@ -271,10 +292,10 @@ def _flat(run: RunTracks, limits: Thresholds) -> Iterator[Finding]:
     if len(rewards) < limits.flat_steps:
         return
     start, now = statistics.median(rewards.values[:_LEVEL]), statistics.median(rewards.last(_LEVEL))
-    if not math.isfinite(start + now) or start >= _NEAR_BEST:
+    if not math.isfinite(start + now) or start >= _HIGH:
         return
     edge = start + max(_RISE, _CLEAR * _noise(rewards))
-    if now > edge or (best is not None and best.value > edge):
+    if now > edge or (best is not None and best.value > edge) or _may_rise(rewards):
         return
     yield Finding(
         "flat",
