@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import CommandLine, planned
+from tests.fakes.past_run import write_attempt, write_finished_run
 
 from rltui.cli import main
+from rltui.cli.arguments import moment
+from rltui.core.log_period import LogPeriod
+from rltui.core.times import Period
+from rltui.services.logs.tail import follow_lines
 
 LAYOUT = """\
 framework = "generic"
@@ -123,3 +130,60 @@ def test_of_a_long_log_the_newest_lines_are_shown(
         assert main(["logs", "-c", "trainer", *words]) == 0
         text, note = capsys.readouterr()
         assert (len(text.splitlines()), note) == (count, "")
+
+
+TIMED = """\
+starting
+12:00:00    INFO Step 1 | Loss: 0.5
+12:10:00    INFO Step 2 | Loss: 0.4
+Traceback (most recent call last):
+12:20:00    INFO saved
+12:30:00    INFO Step 3 | Loss: 0.3
+"""
+DAY = "2026-11-22"
+PERIODS: tuple[tuple[list[str], list[int]], ...] = (
+    (["--since", f"{DAY}T12:10"], [2, 3, 4, 5]),
+    (["--since", "12:10"], [2, 3, 4, 5]),
+    (["--since", "25m"], [2, 3, 4, 5]),
+    (["--since", "20m"], [4, 5]),
+    (["--until", f"{DAY} 12:09"], [0, 1]),
+    (["--since", "12:05", "--until", "12:15"], [2, 3]),
+    (["--since", "2"], [2, 3, 4, 5]),
+    (["--since", "2", "--until", "2"], [2, 3, 4]),
+    (["--since", "2", "--grep", "Loss"], [2, 5]),
+    (["--since", "12:10", "--limit", "2"], [4, 5]),
+    (["--since", "40"], []),
+)
+"""Options at 12:35, and the numbers of the lines that they choose."""
+
+
+def test_lines_of_a_period(
+    own_user: Path, tmp_path: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same meaning as in `events`: what has no time or step has that of what came before."""
+    now = time.mktime(time.strptime(f"{DAY} 12:35", "%Y-%m-%d %H:%M"))
+    monkeypatch.setattr(time, "time", lambda: now)
+    record = write_finished_run(tmp_path / "out" / "one")
+    attempt = record.control.attempt_dir("trainer", 1)
+    write_attempt(attempt, started_at=now - 2200.0, ended_at=now - 60.0, exit_code=0)
+    path = record.control.log_file("trainer", 1)
+    path.write_text(TIMED)
+    lines = TIMED.splitlines()
+    for options, numbers in PERIODS:
+        expected = [lines[number] for number in numbers]
+        assert cli("logs", "one/trainer", *options).splitlines() == expected, options
+        of_all = cli("logs", "one", "-c", "trainer", "-c", "inference", *options).splitlines()
+        assert of_all == [f"trainer#1    {line}" for line in expected], options
+        stop = threading.Event()
+        stop.set()
+        if "--limit" not in options and "--grep" not in options:
+            since, until = (
+                moment(options[options.index(name) + 1]) if name in options else None
+                for name in ("--since", "--until")
+            )
+            period = LogPeriod(Period(since, until), now - 2200.0)
+            assert [*follow_lines(path, None, stop, period=period)] == expected, options
+    assert "leave out all other options" in cli("logs", "one/trainer", "--raw", "--since", "1", code=2)
+    path.write_text("".join(f"12:{n // 60:02}:{n % 60:02} INFO x {'y' * 90}\n" for n in range(3600)))
+    chosen = cli("logs", "one/trainer", "--since", "12:20", "--until", "12:21").splitlines()
+    assert (chosen[0][:8], chosen[60][:8]) == ("12:20:00", "12:21:00")

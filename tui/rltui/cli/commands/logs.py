@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, json_flag, limit_option
+from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, SINCE, UNTIL, json_flag, limit_option
 from rltui.cli.choosing import Target, attempt_of, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json, print_json_stream
@@ -25,8 +25,10 @@ from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
 from rltui.core.log_lines import Level, LineFilter, LogEntry, detect_level, parse_level
+from rltui.core.log_period import LogPeriod
 from rltui.core.log_query import compile_pattern
 from rltui.core.text import duration, size_text, unknown_name
+from rltui.core.times import Period
 from rltui.errors import RltuiError, UsageError
 from rltui.services.logs.tail import follow_lines, tail_lines
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -53,6 +55,8 @@ _BATCH_LINES = 500
     limit_option(f"only the newest lines (default: {_DEFAULT_LINES}; all, into a file)"),
     flag("--full", f"all lines, not only the newest {_DEFAULT_LINES}"),
     flag("--all", "all attempts, not only the newest"),
+    SINCE,
+    UNTIL,
     argument("--grep", "PATTERN", "only lines that match this regular expression (without -c: in all logs)"),
     flag("-i --ignore-case", "ignore case in PATTERN"),
     argument(
@@ -65,7 +69,7 @@ _BATCH_LINES = 500
     json_flag("one JSON document; with -f, one per line"),
     examples=(
         "logs demo/trainer -f",
-        "logs demo -c trainer --level warning",
+        "logs demo -c trainer --level warning --since 2h",
         "logs demo --grep CUDA",
     ),
 )
@@ -83,24 +87,28 @@ def logs(arguments: Arguments) -> int:
 
 def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
     record, components = target
-    if arguments.all or len(components) > 1 or not (components or line_filter.is_open):
+    is_open = line_filter.is_open and not _has_period(arguments)
+    if arguments.all or len(components) > 1 or not (components or is_open):
         return _search(target, arguments, line_filter)
     if not components:
         return _list(record, arguments)
     path = _log_path(record, *attempt_of(components[0]))
     if arguments.raw:
         return _pass_on(path, arguments)
+    period = _period(arguments, _started_at(record, path)) if _has_period(arguments) else None
     if arguments.follow:
-        count = _DEFAULT_FOLLOWED_LINES if arguments.limit is None else arguments.limit
+        count = arguments.limit
+        if count is None and arguments.since is None:
+            count = _DEFAULT_FOLLOWED_LINES
         with while_read():
-            for line in follow_lines(path, count, threading.Event(), line_filter):
+            for line in follow_lines(path, count, threading.Event(), line_filter, period):
                 if arguments.json:
                     print_json(_line_document(line))
                 else:
                     print(line, flush=True)
         return 0
-    lines, omitted_text = tail_lines(path, arguments.limit, line_filter), ""
-    if arguments.limit is None and line_filter.is_open and not (arguments.full or _is_written_to_a_file()):
+    lines, omitted_text = tail_lines(path, arguments.limit, line_filter, period), ""
+    if arguments.limit is None and is_open and not (arguments.full or _is_written_to_a_file()):
         lines, omitted_text = _newest(path)
     if arguments.json:
         head = {"path": str(path), "left_out": omitted_text}
@@ -108,10 +116,28 @@ def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
         return 0
     if omitted_text:
         print(omitted_text, file=sys.stderr)
-    size = _BATCH_LINES if line_filter.is_open else 1
+    size = _BATCH_LINES if is_open else 1
     while batch := list(islice(lines, size)):
         sys.stdout.write("\n".join([*batch, ""]))
     return 0
+
+
+def _has_period(arguments: Arguments) -> bool:
+    return arguments.since is not None or arguments.until is not None
+
+
+def _period(arguments: Arguments, started_at: float) -> LogPeriod | None:
+    """The lines that `--since` and `--until` choose of a log; `None` where neither is given."""
+    if not _has_period(arguments):
+        return None
+    return LogPeriod(Period(arguments.since, arguments.until), started_at or time.time())
+
+
+def _started_at(record: ExperimentRecord, path: Path) -> float:
+    from rltui.services.logs.listing import all_logs
+
+    times = {entry.path: entry.started_at for entry in all_logs(record)}
+    return times.get(str(path), 0.0)
 
 
 def _newest(path: Path) -> tuple[Iterator[str], str]:
@@ -164,15 +190,15 @@ def _size(size_bytes: int) -> str:
 
 def _search(target: Target, arguments: Arguments, line_filter: LineFilter) -> int:
     """Print what matches in several logs, each line after the name of its log."""
-    if arguments.all and line_filter.is_open:
+    if arguments.all and line_filter.is_open and not _has_period(arguments):
         raise UsageError(
-            "--all searches all attempts and needs a pattern or level",
-            hint="--grep PATTERN, or --level error",
+            "--all searches all attempts and needs a pattern, level or time",
+            hint="--grep PATTERN, --level error, or --since 10m",
         )
     if arguments.follow or arguments.raw:
         raise UsageError("-f and --raw take one log", hint=f"name one: {hints.LOGS_OF}")
     entries = _entries(target, arguments)
-    matches: Iterable[tuple[LogEntry, str]] = _matches(entries, line_filter)
+    matches: Iterable[tuple[LogEntry, str]] = _matches(entries, line_filter, arguments)
     if arguments.limit is not None or (line_filter.is_open and not arguments.full):
         matches = deque(matches, maxlen=arguments.limit or _DEFAULT_LINES)
     if arguments.json:
@@ -215,14 +241,19 @@ def _no_attempt(component: str, attempt: int, attempts: Sequence[int | None]) ->
     )
 
 
-def _matches(entries: Iterable[LogEntry], line_filter: LineFilter) -> Iterator[tuple[LogEntry, str]]:
+def _matches(
+    entries: Iterable[LogEntry], line_filter: LineFilter, arguments: Arguments
+) -> Iterator[tuple[LogEntry, str]]:
     for entry in entries:
-        lines = tail_lines(Path(entry.path), None, LineFilter(line_filter.pattern, line_filter.level))
+        own_filter = LineFilter(line_filter.pattern, line_filter.level)
+        period = _period(arguments, entry.started_at)
+        lines = tail_lines(Path(entry.path), None, own_filter, period)
         yield from ((entry, line) for line in lines)
 
 
 def _pass_on(path: Path, arguments: Arguments) -> int:
-    if arguments.follow or arguments.limit is not None or arguments.json or arguments.grep or arguments.level:
+    others = (arguments.json, arguments.grep, arguments.level, arguments.since, arguments.until)
+    if arguments.follow or arguments.limit is not None or any(others):
         raise UsageError("--raw prints the whole file", hint="leave out all other options but -c")
     output = binary_output()
     try:

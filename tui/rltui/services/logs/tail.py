@@ -10,10 +10,12 @@ from pathlib import Path
 from threading import Event
 
 from rltui.core.log_lines import LineFilter, decode_line, plain_text
+from rltui.core.log_period import LogPeriod
 from rltui.core.log_query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.logs.index import LogFile
+from rltui.services.logs.merged import offset_at
 from rltui.services.logs.search import FileScan
 from rltui.services.redaction import without_secrets
 
@@ -22,8 +24,15 @@ CHUNK_BYTES = 1024 * 1024
 _FOLLOW_INTERVAL_S = 0.1
 
 
-def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | None = None) -> Iterator[str]:
+def tail_lines(
+    path: Path,
+    count: int | None = None,
+    line_filter: LineFilter | None = None,
+    period: LogPeriod | None = None,
+) -> Iterator[str]:
     """Yield the last `count` lines that pass, or all of them, oldest first, sanitised and without colour.
+
+    `period`: only lines in it.
 
     Without a filter the cost depends on `count`, with one the complete file is read. All lines are yielded as
     they are read, in memory that does not depend on the file.
@@ -32,12 +41,12 @@ def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | N
         RltuiError: The file does not exist or cannot be read.
     """
     line_filter = line_filter or LineFilter()
-    if line_filter.pattern is not None and line_filter.level is None:
+    if line_filter.pattern is not None and line_filter.level is None and period is None:
         scan = FileScan(path, Query(line_filter.pattern, line_filter.pattern.pattern))
         matches = (hit.text for hits in scan.batches() for hit in hits)
         yield from map(without_secrets, matches if count is None else deque(matches, maxlen=count))
         return
-    with closing(_LineStream(path, count, line_filter)) as stream:
+    with closing(_LineStream(path, count, line_filter, period)) as stream:
         if count is None:
             yield from map(without_secrets, chain(stream.drain(), stream.finish()))
         else:
@@ -46,8 +55,16 @@ def tail_lines(path: Path, count: int | None = None, line_filter: LineFilter | N
             yield from map(without_secrets, lines)
 
 
-def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | None = None) -> Iterator[str]:
-    """Yield the last `count` lines that pass and then new ones, until `stop` is set.
+def follow_lines(
+    path: Path,
+    count: int | None,
+    stop: Event,
+    line_filter: LineFilter | None = None,
+    period: LogPeriod | None = None,
+) -> Iterator[str]:
+    """Yield the last `count` lines that pass, or all, and then new ones, until `stop` is set.
+
+    `period`: only lines in it.
 
     Blocks in between. A truncated or replaced file is read from its start. An unfinished line comes with its
     newline, or when `stop` is set.
@@ -55,7 +72,7 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
     Raises:
         RltuiError: The file does not exist or cannot be read.
     """
-    with closing(_LineStream(path, count, line_filter or LineFilter())) as stream:
+    with closing(_LineStream(path, count, line_filter or LineFilter(), period)) as stream:
         yield from map(without_secrets, deque(stream.drain(), maxlen=count))
         while not stop.wait(_FOLLOW_INTERVAL_S):
             yield from map(without_secrets, stream.drain())
@@ -65,14 +82,18 @@ def follow_lines(path: Path, count: int, stop: Event, line_filter: LineFilter | 
 class _LineStream:
     """Accepted lines of a growing file, starting early enough to yield `count` of them."""
 
-    def __init__(self, path: Path, count: int | None, line_filter: LineFilter) -> None:
+    def __init__(
+        self, path: Path, count: int | None, line_filter: LineFilter, period: LogPeriod | None
+    ) -> None:
         offset = 0
-        if count is not None and line_filter.is_open:
+        if period is not None:
+            offset = _offset_of_period(path, period)
+        elif count is not None and line_filter.is_open:
             offset = _offset_from_end(path, count)
         self._lines = AppendedLines(path, offset=offset, most_bytes=CHUNK_BYTES, line_bytes=CHUNK_BYTES)
         if self._lines.problem or not path.exists():
             raise RltuiError(f"cannot read {path}", details=(self._lines.problem or "no such file",))
-        self._filter = line_filter
+        self._filter, self._period = line_filter, period
 
     def drain(self) -> Iterator[str]:
         """Yield complete lines up to the present end of the file."""
@@ -89,8 +110,20 @@ class _LineStream:
     def _accepted(self, lines: list[bytes]) -> Iterator[str]:
         for data in lines:
             text = plain_text(decode_line(data))
-            if self._filter.accepts(text):
+            is_within = self._period is None or self._period.holds(text)
+            if self._filter.accepts(text) and is_within:
                 yield text
+
+
+def _offset_of_period(path: Path, period: LogPeriod) -> int:
+    """An offset before all lines of the period: near its first one, where that is known by its time."""
+    since = period.period.since
+    if since is None or since.at is None or since.at <= period.started_at:
+        return 0
+    offset = offset_at(path, since.at, period.started_at) or 0
+    if offset:
+        period.jump(since.at)
+    return offset
 
 
 def _offset_from_end(path: Path, count: int) -> int:
