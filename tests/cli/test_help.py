@@ -17,11 +17,12 @@ from tests.cli.conftest import CommandLine
 from rltui import __version__
 from rltui.cli.arguments import SLURM
 from rltui.cli.command import options_of
-from rltui.cli.command_list import SENTENCES
+from rltui.cli.command_list import SENTENCES, VERBS
 from rltui.cli.global_options import host_of
 from rltui.cli.help_pages import page, topics
 from rltui.cli.overview import all_commands
 from rltui.cli.parser import parse
+from rltui.core.states import COMPONENT_STATES, RUN_STATES, SHOWN_COMPONENT_STATES
 from rltui.errors import EXIT_MEANINGS, ExitCode
 
 WIDEST, LONGEST = 80, 60
@@ -56,6 +57,31 @@ def test_pages_are_found_by_topic_and_by_command(cli: CommandLine) -> None:
     assert "\nUsage: rltui restart " in cli("help", "restart")
     assert "\nUsage: rltui queue add " in cli("help", "queue", "add")
     assert cli("help", "--ascii").isascii()
+
+
+def test_a_name_of_a_command_and_a_page_shows_both(cli: CommandLine) -> None:
+    both = topics().keys() & SENTENCES.keys()
+    assert {"runs", "queue", "logs"} <= both
+    for name in both:
+        text, see_also = cli("help", name), f"See also: rltui help {name}"
+        of_command = cli(name, "--help")
+        assert of_command.endswith(f"\n{see_also}\n"), name
+        assert text == f"{of_command.replace(see_also, '').rstrip()}\n\n{page(name)}", name
+        assert all(verb in text for verb in VERBS.get(name, ())), name
+    for name in SENTENCES.keys() - both:
+        assert "See also" not in cli(name, "--help"), name
+
+
+def test_the_page_of_states_is_the_tables(cli: CommandLine) -> None:
+    lines = [line.split(maxsplit=3) for line in cli("help", "states").splitlines() if line[:2] == "  "]
+    codes = {**dict.fromkeys(RUN_STATES, "0"), "failed": "5", "lost": "5"}
+    runs = [[codes[state], badge.sign, badge.word, badge.meaning] for state, badge in RUN_STATES.items()]
+    assert lines[: len(runs)] == runs
+    of_components = [[sign, word, *text] for sign, word, *text in lines[len(runs) :]]
+    assert of_components == [
+        f"{badge.sign} {badge.word} {badge.meaning}".split(maxsplit=3) for badge in SHOWN_COMPONENT_STATES
+    ]
+    assert {badge.word for badge in COMPONENT_STATES.values()} <= {word for _, word, *_ in of_components}
 
 
 def test_options_of_slurm_are_on_its_page_and_not_in_the_help_of_up(cli: CommandLine) -> None:

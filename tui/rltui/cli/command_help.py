@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from rltui.cli.arguments import GENERAL
 from rltui.cli.colour import style
@@ -12,6 +13,7 @@ from rltui.cli.table import room, width_of, wrap
 from rltui.core import hints
 from rltui.errors import EXIT_MEANINGS
 
+_PAGES = Path(__file__).parent / "help"
 _WIDTH, _WIDEST = 80, 100
 """Cells of a line where no terminal says it, and of the longest lines that are easy to read."""
 _WIDEST_NAME = 26
@@ -26,14 +28,16 @@ def print_help(command: Command, _: Arguments) -> int:
     return 0
 
 
-def help_text(command: Command) -> str:
+def help_text(command: Command, *, with_page: bool = True) -> str:
+    """`with_page`: name the page of help that has the command's name, where there is one."""
     width = help_width()
+    page = [f"See also: {hints.HELP_PAGE(page=command.name)}"] if with_page and _has_page(command) else []
     lines = [*wrap(command.description, width), "", *wrap(f"Usage: {usage(command)}", width)]
     if verbs := VERBS.get(command.name):
         lines += _examples(_examples_of_verbs(command))
         lines += section_lines("verbs", verbs.items(), width)
         first = f"Without a verb it is `{command.name} {next(iter(verbs))}`."
-        lines += ["", first, f"Options of a verb: {hints.HELP_VERB(noun=command.name)}"]
+        lines += ["", first, f"Options of a verb: {hints.HELP_VERB(noun=command.name)}", *page]
         return "\n".join(lines) + "\n"
     words = [item for item in command.arguments if not item.is_option and not item.is_hidden]
     lines += section_lines("", ((word_names(item), item.text) for item in words), width)[1:]
@@ -44,7 +48,13 @@ def help_text(command: Command) -> str:
         lines += ["", style(f"{_title(group.title)} {hints.HELP_PAGE(page=group.page)}", "head")]
     if command.epilog:
         lines += ["", *wrap(command.epilog, width)]
+    if page:
+        lines += ["", *page]
     return "\n".join(lines) + "\n"
+
+
+def _has_page(command: Command) -> bool:
+    return any(_PAGES.glob(f"*-{command.name}.txt"))
 
 
 def help_width() -> int:

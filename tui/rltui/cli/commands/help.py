@@ -38,6 +38,8 @@ def show_help(arguments: Arguments) -> int:
         print_table(columns, [(style(name, "key"), title) for name, title in pages.items()])
         print(f"{hints.HELP_TOPIC}; {hints.HELP_COMMAND}; all commands: {hints.COMMANDS}, {hints.MAN}")
     elif topic in pages:
+        if topic in SENTENCES:
+            print(help_text(split([topic])[0], with_page=False))
         _print_page(page(topic))
     elif arguments.topic[0] in SENTENCES:
         command, words = split(arguments.topic)
