@@ -112,7 +112,7 @@ def test_commands_run_there(counters: Box, laptop: dict[str, str]) -> None:
     assert rltui("status", "other").returncode == 2
     assert "one" in rltui("status").stdout
     following = subprocess.Popen(
-        [sys.executable, "-m", "rltui", "--host", "gpubox", "logs", "trainer", "-f"],
+        [sys.executable, "-m", "rltui", "--host", "gpubox", "logs", "-c", "trainer", "-f"],
         env=laptop,
         cwd=counters.root,
         stdout=subprocess.PIPE,

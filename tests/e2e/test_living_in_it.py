@@ -86,6 +86,8 @@ def test_own_keys_count_everywhere_and_a_conflict_is_told(running: Box) -> None:
     settings.write_text('[keys]\n"component.restart" = "ctrl+r"\n')
     with closing(open_app(running)) as terminal:
         assert "ctrl+r restart" in terminal.wait_for("restart")
+        terminal.press("i")
+        terminal.wait_for("▸ inference")
         terminal.press("r")
         terminal.wait_for("r does nothing here")
         terminal.press("C-r")

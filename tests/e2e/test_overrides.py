@@ -37,5 +37,8 @@ def test_overrides_of_a_run_live_in_its_own_copy(box: Box) -> None:
     second = box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "--resume", "--", "--steps=-1")
     assert second.returncode == 0, second.stderr
     assert "the run continues with its own copy of the config" in second.stderr
-    assert "mine.toml: what was changed there since is not in it" in second.stderr
+    assert (
+        "mine.toml: the copy lacks later changes; set them (rltui set KEY=VALUE…), or start with --new"
+        in second.stderr
+    )
     assert box.run("logs", "-c", "a").stdout == "# mine\nsteps = -1  # few\nlr = 0.2\n"

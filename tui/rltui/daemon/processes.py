@@ -152,7 +152,7 @@ class Processes:
             for orphan in self.orphans.orphans
         )
         return *local, *(
-            f"{name}: {runner.lifecycle.reason}"
+            f"{name}: {runner.remote_attempt.still_alive_reason()}"
             for name, runner in self.runners.items()
             if runner.newest_attempt is not None and runner.newest_attempt.may_live_remotely
         )

@@ -75,7 +75,7 @@ class RemoteAttempt:
         job_status = self.job_status
         where = job_status.where if job_status is not None and job_status.where else "its host"
         if job_status is None or job_status.lost_at is None:
-            return f"still running: {where}"
+            return f"still running on {where}"
         since = duration(time.time() - job_status.lost_at)
         return f"{where} has not answered for {since} ({job_status.problem}); it may still be running there"
 

@@ -150,7 +150,9 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     with state_changes() as changes:
         result = shut_down(record, changes.show)
     if result.left:
-        hint = f"once the host is back: {hints.DOWN(name=record.name)}; see {hints.ORPHANS(name=record.name)}"
+        hint = (
+            f"list them: {hints.ORPHANS(name=record.name)}; try again later: {hints.DOWN(name=record.name)}"
+        )
         raise RltuiError(
             f"{record.name} is down, but some processes could not be ended:", details=result.left, hint=hint
         )
