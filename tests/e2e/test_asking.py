@@ -107,7 +107,5 @@ def test_status_shows_what_is_alive_and_lists_the_newest_ended(counters: Box) ->
     assert line.endswith("/out")
     for command in ("restart", "stop", "logs", "attach"):
         result = counters.run(command, "trianer")
-        assert (result.returncode, "did you mean trainer?" in result.stderr) == (2, True), (
-            command,
-            result.stderr,
-        )
+        assert result.returncode == 2
+        assert f"→ did you mean rltui {command} -c trainer?" in result.stderr

@@ -17,7 +17,7 @@ def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> N
     """Findings G2 and G3: ctrl+c ended the training; the key that was told detached the outer tmux."""
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
     before = counters.component("trainer")
-    script = f"{sys.executable} -m rltui attach trainer; echo back; {sys.executable} -m rltui"
+    script = f"{sys.executable} -m rltui attach -c trainer; echo back; {sys.executable} -m rltui"
     terminal = Terminal(["sh", "-c", script], cwd=counters.work, env=counters.env)
     try:
         terminal.wait_for("one · q detaches, nothing stops")
@@ -27,14 +27,14 @@ def test_the_pane_says_how_to_leave_and_ctrl_c_stops_nothing(counters: Box) -> N
         terminal.press("q")
         terminal.wait_for("back")
 
-        terminal.wait_for("q detach")  # the same from the screen, which comes back and takes keys
+        terminal.wait_for("? help")  # the same from the screen, which comes back and takes keys
         for _ in range(2):
             terminal.press(typed("component.trainer"))
             terminal.wait_for("▸ trainer")
             terminal.press(typed("component.attach"))
             terminal.wait_for("one · q detaches, nothing stops")
             terminal.press("q")
-            terminal.wait_for("q detach")
+            terminal.wait_for("? help")
         terminal.press(typed("help"))
         terminal.wait_for("Keys")
     finally:

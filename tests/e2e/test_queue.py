@@ -216,7 +216,9 @@ def test_a_run_that_fails_is_tried_again_and_one_that_is_taken_down_is_not(queue
     queue.write(pause="60")
     queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "long", "--retries", "5")
     queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "next")
-    retry_until(lambda: queue.states["long"] == "running" and "long runs" in queue.entries["next"]["why"])
+    retry_until(
+        lambda: queue.states["long"] == "running" and "long is running" in queue.entries["next"]["why"]
+    )
     assert queue.box.run("queue", "cancel", "long").returncode == 4
     queue.ask("queue", "cancel", "next")
     queue.ask("down", "long")
