@@ -33,13 +33,13 @@ def test_a_shipped_example_is_never_edited(box: Box) -> None:
     text = (example / "train.toml").read_text()
     (box.work / "lay.toml").write_text(LAYOUT.replace("mine", "train"))
     result = box.run("up", str(example / "train.toml"), "-l", "lay.toml", "-n", "x", "-o", "out")
-    assert "an example that comes with rltui; x has a copy of its own" in result.stderr
+    assert "train.toml: an example shipped with rltui; x uses its own copy" in result.stderr
     assert box.run("set", "scale=0.25").returncode == 0
     assert (example / "train.toml").read_text() == text
     assert "scale = 0.25" in (box.work / "out/.rltui/config/train.toml").read_text()
     nothing = box.run("undo")
     assert nothing.returncode == 0
-    assert "takes back an edit of" in nothing.stdout
+    assert "undoes an edit by" in nothing.stdout
     assert (box.run("undo").returncode, "nothing to undo" in box.run("undo").stderr) == (4, True)
 
 
@@ -51,7 +51,7 @@ def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> Non
     with ThreadPoolExecutor() as pool:
         both = list(pool.map(lambda name: box.run("up", "mine.toml", "-l", "lay.toml", "-n", name), "xy"))
     assert [result.returncode for result in both] == [0, 0], both
-    (first,) = (result for result in both if "a copy of its own" not in result.stderr)
+    (first,) = (result for result in both if "uses its own copy" not in result.stderr)
     owner, other = "xy" if both[0] is first else "yx"
     outputs = box.work / "outputs"
     assert record(outputs / "mine")["config_files"] == [str(mine)]
@@ -59,7 +59,10 @@ def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> Non
     copy = outputs / other / ".rltui/config/mine.toml"
     assert record(outputs / other)["config_files"] == [str(copy)]
     assert copy.read_text() == MINE
-    assert f"{mine}: {owner} reads it too, and lives; {other} has a copy" in both["xy".index(other)].stderr
+    assert (
+        f"{mine}: {owner} is running and reads it, too; {other} uses its own copy"
+        in both["xy".index(other)].stderr
+    )
     assert box.run("set", other, "lr=0.2").returncode == 0
     third = box.run("up", "mine.toml", "-l", "lay.toml", "--set", "steps=5", "--set=lr=0.3", "-n", "z")
     assert third.returncode == 0, third.stderr

@@ -165,7 +165,8 @@ def test_a_failed_up_leaves_nothing_behind(box: Box) -> None:
     assert not (box.work / "out").exists()
     assert box.json("status", "--all")["runs"] == []
     layout.write_text(layout.read_text().replace('port = "x"', ""))
-    assert box.json(*up, "-n", "another")["state"] == "running"
+    assert box.json(*up, "-n", "another")["state"] in ("starting", "running")
+    box.wait_for("a", "ready")
 
 
 @pytest.mark.slow

@@ -246,13 +246,19 @@ def read_only(folder: Path) -> Iterator[None]:
     """What is open for writing there stays so, nothing else can be written. Skips where we may not mount."""
     _mount("--bind", str(folder), str(folder))
     try:
-        _mount("-o", "remount,bind,ro", str(folder))
+        _mount("-o", "remount,bind,ro", str(folder), while_busy=True)
         yield
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def _mount(*arguments: str) -> None:
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"needs the right to mount: {done.stderr.strip()}")
+def _mount(*arguments: str, while_busy: bool = False) -> None:
+    """`while_busy`: again, for as long as somebody writes there."""
+    command = ["mount", *arguments]
+
+    def done() -> subprocess.CompletedProcess[str] | None:
+        attempt = subprocess.run(command, capture_output=True, text=True, check=False)
+        return None if while_busy and "busy" in attempt.stderr else attempt
+
+    if (last := retry_until(done)).returncode != 0:
+        pytest.skip(f"needs the right to mount: {last.stderr.strip()}")

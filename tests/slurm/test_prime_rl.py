@@ -42,7 +42,7 @@ def step(box: Box) -> int:
 
 def test_its_script_is_submitted_trains_and_is_resumed(box: Box, rig: Rig) -> None:
     line = ("up", "rl.toml", "--slurm", "--partition", "main", "-n", "one")
-    shown = box.run(*line, "--dry-run", timeout_s=300)
+    shown = box.run(*line, "--plan", timeout_s=300)
     assert shown.returncode == 0, shown.stderr
     assert "uv run rl @" in shown.stdout
     done = box.run(*line, "--no-wait", timeout_s=300)

@@ -11,7 +11,7 @@ import pytest
 
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.toml.scan import scan
-from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.errors import ConfigError, ConflictError, ExitCode, NotFoundError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.files import read_snapshot, write_passed
@@ -47,6 +47,17 @@ def store(rl: Path) -> ConfigStore:
 
 def row(table: KnobTable, key: str) -> KnobInfo:
     return next(knob for knob in table.knobs if knob.key == key)
+
+
+def test_a_missing_file_is_a_slip_in_a_command_line_but_of_a_run_a_broken_config(rl: Path) -> None:
+    rl.unlink()
+    with pytest.raises(NotFoundError, match=r"^file not found: ") as typed:
+        ConfigStore([rl], TINYRL).load()
+    with pytest.raises(
+        ConfigError, match=r"^file not found: .*\n→ the run reads this file: restore it$"
+    ) as recorded:
+        ConfigStore([rl], TINYRL, recorded=True).load()
+    assert (typed.value.exit_code, recorded.value.exit_code) == (ExitCode.USAGE, ExitCode.INVALID_CONFIG)
 
 
 def test_set_changes_one_line(store: ConfigStore, rl: Path) -> None:

@@ -99,6 +99,7 @@ class ExperimentReader:
             launched=layout.launched,
             derive=times.derive,
             forced=record.forced,
+            recorded=True,
         )
 
     def editor(self, store: ConfigStore | None = None) -> ConfigEditor:

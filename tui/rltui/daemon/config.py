@@ -117,6 +117,7 @@ class Config:
             launched=setup.layout.launched,
             derive=derive,
             forced=record.forced,
+            recorded=True,
         )
         self.editor = ConfigEditor(self.store, setup.control, events.journal)
         self._models = FrameworkModels(framework, setup.workspace)

@@ -170,20 +170,20 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
 
 
 def _plan_down(record: ExperimentRecord) -> Plan:
-    """Plan what stops, what of the run is lost, and who loses its server. Starts no supervisor."""
+    """Plan what stops, what of the run is lost, and who loses its server."""
     from rltui.core.api import Plan, Request, Status
     from rltui.services.runs.leases import users_of
 
-    wire = None if record.observed else launch.connect(record)
-    if wire is None:
-        return Plan(action="stop")
-    with wire:
-        try:
+    try:
+        wire = None if record.observed else launch.connect(record)
+        if wire is None:
+            return Plan(action="stop")
+        with wire:
             answer = wire.call("plan", Request(action="stop").model_dump(mode="json"), timeout_s=_PLAN_S)
             plan = Plan.model_validate(answer)
             evals = Status.model_validate(wire.call("status", timeout_s=_PLAN_S)).evals
-        except RltuiError as error:  # whatever is wrong, it can be ended
-            return Plan(action="stop", reasons=(f"what would be lost is unknown: {error.title}",))
+    except RltuiError as error:  # whatever is wrong, it can be ended
+        return Plan(action="stop", reasons=(f"what would be lost is unknown: {error.title}",))
     reasons = list(plan.reasons)
     if users := users_of(record):
         names = join_words([user.name for user in users])

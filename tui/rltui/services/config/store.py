@@ -18,7 +18,7 @@ from rltui.core.knobs import Knob, KnobValue, resolve_edits
 from rltui.core.metrics import large_step
 from rltui.core.secrets import mask_value
 from rltui.core.toml.values import TomlValue
-from rltui.errors import ConfigError, ConflictError
+from rltui.errors import ConfigError, ConflictError, NotFoundError
 from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
 from rltui.frameworks.generic import above, added_knob
 from rltui.services.config.diff import text_diff, unified_diff, with_originals
@@ -120,19 +120,22 @@ class ConfigStore:
         launched: Mapping[str, str] = MappingProxyType({}),
         derive: Callable[[ConfigFiles], tuple[DerivedValue, ...]] | None = None,
         forced: bool = False,
+        recorded: bool = False,
     ) -> None:
         """`components`: ids of the layout, who read the knobs that have no known reader.
 
         `launched`: reader that is not a component → the component that starts it.
 
         `derive` computes the values that follow from a config; by default the framework does. `forced`: no
-        rule of ours is an error, all are warnings.
+        rule of ours is an error, all are warnings. `recorded`: the record of a run names the paths, so a
+        missing file is a broken config and no slip in a command line.
         """
         self._paths = tuple(paths)
         self._framework = framework
         self._derive = derive or framework.derive
         self._catalog = KnobCatalog(framework, components=components, launched=launched)
         self._forced = forced
+        self._recorded = recorded
         self._accepted: tuple[str, ...] | None = None
         self._loaded: LoadedFiles | None = None
         self._contents: dict[str, bytes] = {}
@@ -158,7 +161,12 @@ class ConfigStore:
         Raises:
             ConfigError: if a file is missing, unreadable or malformed; names the line and a remedy.
         """
-        loaded = load_files(self._paths, self._framework)
+        try:
+            loaded = load_files(self._paths, self._framework)
+        except NotFoundError as error:
+            if not self._recorded:
+                raise
+            raise ConfigError(error.title, hint="the run reads this file: restore it") from None
         self._cache(loaded)
         return loaded
 
