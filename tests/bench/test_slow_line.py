@@ -90,9 +90,9 @@ def key_delays(terminal: Terminal) -> list[float]:
     for turn in range(KEYS):
         time.sleep(0.3 + 0.037 * (turn % 11))  # at another phase of the frames each time
         if turn % 10 == 9:
-            delays.append(delay(terminal, typed("help"), lambda screen: "Lower case is reversible" in screen))
+            delays.append(delay(terminal, typed("help"), lambda screen: "Detaching stops nothing" in screen))
             terminal.press(typed("help.close"))
-            terminal.expect_that(lambda screen: "Lower case is reversible" not in screen)
+            terminal.expect_that(lambda screen: "Detaching stops nothing" not in screen)
             terminal.painted_at()
         else:
             before = knob(terminal.text)

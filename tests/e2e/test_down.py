@@ -78,7 +78,7 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
     for name in ("two", "three"):
         box.json("queue", "add", "run.toml", "-l", "sleeper.toml", "-n", name, "-o", name)
     retry_until(lambda: [entry["state"] for entry in box.json("queue")["entries"]] == ["running", "queued"])
-    assert "2 are alive; end all of them: rltui down --all\n" in box.run("status").stdout
+    assert "2 are running; to stop all: rltui down --all\n" in box.run("status").stdout
     refusal = box.run("down").stderr
     assert (
         "2 runs are running: two and one\n→ name one: rltui down two; to stop all: rltui down --all"
@@ -244,7 +244,7 @@ def test_what_ran_elsewhere_is_not_called_ended(box: Box) -> None:
     )
     output = box.run("down").stdout
     assert "no process is left on this machine." in output
-    assert "cannot be seen: trainer on node7" in output
+    assert "Programs started over ssh may still run: trainer on node7 (" in output
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_a_server_is_not_lent_while_its_own_run_trains(box: Box) -> None:
             "up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2", "--inference-of", "one"
         )
         assert refusal.returncode == 4
-        assert "one trains with its inference server" in refusal.stderr
+        assert "one is training with its inference server" in refusal.stderr
         assert not (box.work / "out2" / ".rltui").exists(), "nothing is left of it"
 
 
@@ -95,7 +95,7 @@ def test_a_run_waits_for_a_server_elsewhere_and_tells_when_it_is_gone(box: Box) 
         prime.done("stop", "one", "-c", "inference", "--yes", "--wait")
         start = box.run("up", "alone.toml", "-n", "two", "-o", "out2", "--no-wait")
         assert start.returncode == 0, start.stderr
-        assert "what needs it waits until it answers" in start.stderr
+        assert "components that need it wait until it answers" in start.stderr
         assert "Connection refused" in box.component("orchestrator", experiment="two")["reason"]
         prime.done("start", "one", "-c", "inference", "--yes", "--wait")
         retry_until(lambda: steps_of_two(box) >= 2, timeout_s=40)

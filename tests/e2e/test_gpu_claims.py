@@ -72,7 +72,7 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
         states = {name: inference_of(name) for name in ("a", "b")}
         order = sorted(states, key=lambda name: states[name]["state"])  # starting, waiting
         waits = states[order[1]]["reason"] or ""
-        is_so = [states[name]["state"] for name in order] == ["starting", "queued"] and "claimed" in waits
+        is_so = [states[name]["state"] for name in order] == ["starting", "queued"] and "reserved" in waits
         return order if is_so else []
 
     first, second = retry_until(turns, timeout_s=20)
@@ -88,7 +88,7 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
     os.kill(box.supervisor_pid(first), signal.SIGKILL)
     pid = inference_of(first)["pid"]
     scenario_of(box).write_text(f"{CARD}0.used {20 * GIB}\n0.compute {pid} {20 * GIB}\n")
-    retry_until(lambda: "28.6 GiB are claimed" in (inference_of(second)["reason"] or ""), timeout_s=20)
+    retry_until(lambda: "28.6 GiB reserved" in (inference_of(second)["reason"] or ""), timeout_s=20)
     scenario_of(box).write_text(f"{CARD}0.used {48 * GIB}\n0.compute {pid} {48 * GIB}\n")
     (box.work / f"{first}.ready").touch()
     retry_until(lambda: inference_of(first)["state"] == "ready", timeout_s=20)

@@ -137,7 +137,7 @@ def test_trainer_loads_second_and_memory_has_owners_budget_and_peaks_which_the_n
     [verdict] = [verdict for verdict in plan["memory"] if verdict["component"] == "inference"]
     assert (verdict["verdict"], verdict["peak_bytes"]) == ("fits", 9 * GIB), verdict
     assert verdict["free_bytes"] == TOTAL - RESERVED - GIB  # what both hold is given back first
-    assert any("measures the GPU they share" in reason for reason in plan["reasons"])
+    assert any("which measures the shared GPU while it starts" in reason for reason in plan["reasons"])
 
     history = gpu_box.box.run("down")
     assert history.returncode == 0, history.stderr
@@ -150,7 +150,7 @@ def test_plan_warns_where_the_engine_will_be_refused_and_says_what_passes(gpu_bo
     gpu_box.hold((1, 10 * GIB))
     gpu_box.start("--only", "inference", utilization=0.9)
     waits = until(lambda: gpu_box.box.component("inference")["reason"])
-    assert waits.startswith("waits for GPU 0: needs 21.2 GiB free"), waits
+    assert waits.startswith("waiting for GPU 0: needs 21.2 GiB free"), waits
     plan = gpu_box.box.json("restart", "-c", "inference", "--plan")
     [verdict] = plan["memory"]
     assert (verdict["verdict"], verdict["component"]) == ("will_refuse", "inference"), verdict

@@ -35,4 +35,4 @@ def test_a_job_shares_one_gpu_where_its_launcher_can(box: Box) -> None:
         assert ("--constraint=x" in preview.stdout) == ("--slurm-option=--constraint=x" in line)
     refusal = box.run("up", config, "--slurm", "--devices", "0", "-n", "one", "-o", "out", "--plan")
     assert refusal.returncode == 2, refusal.stderr
-    assert "--gpus N says how many GPUs of each node it gets" in refusal.stderr
+    assert "--gpus N sets the GPUs per node; the config assigns them" in refusal.stderr

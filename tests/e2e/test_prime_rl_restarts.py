@@ -111,7 +111,7 @@ def test_the_checkpoint_that_is_asked_for_is_the_one(box: Box, generation: Name)
     before = prime.config.read_bytes()
     refusal = box.run("set", *(f"{key}=777" for key in keys), "--restart", "--yes")
     assert refusal.returncode == 3
-    assert "has no complete checkpoint of that step; it has: " in refusal.stderr
+    assert "has no complete checkpoint of that step; complete: " in refusal.stderr
     assert prime.config.read_bytes() == before
     assert prime.attempt("trainer") == 1
 
@@ -159,7 +159,7 @@ def test_run_ends_by_itself(box: Box, generation: Name) -> None:
     assert status["reward"] == pytest.approx(0.5, abs=0.1)
     assert "RL trainer finished!" in box.run("logs", "-c", "trainer").stdout
     output = box.run("status").stdout
-    assert "done ✓" in output
+    assert "✓ done" in output
     assert "still running: inference" in output
     keys = ("max_steps",) if generation != "A1" else ("trainer.max_steps", "orchestrator.max_steps")
     prime.done("set", *(f"{key}=8" for key in keys), "--restart", "--yes")

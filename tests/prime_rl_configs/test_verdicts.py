@@ -32,7 +32,7 @@ SEED = 20_260_821
 ROUNDS = 12
 OURS = (
     ("vLLM refuses it as it starts", r"gpu_memory_utilization \(.*\) must be", ""),
-    ("the launcher refuses it", r"must name the port of|is no address", "base_url"),
+    ("the launcher refuses it", r"must name the port of|is not a URL such as", "base_url"),
     ("two listen on one port", r"takes port \d+, as", ""),
     ("the trainer stops as it starts", r"must be divisible by \d+, what sft\.deployment", ""),
 )

@@ -162,7 +162,7 @@ def test_ends_by_itself_and_goes_on_to_a_later_step(prime: PrimeBox) -> None:
     for name in ("trainer", "orchestrator"):
         assert box.wait_for(name, "exited", timeout_s=START_S)["exit_code"] == 0
     told = box.run("status").stdout
-    assert "done ✓" in told
+    assert "✓ done" in told
     assert "still running: inference" in told
     assert prime.steps("trainer") == prime.steps("orchestrator") == [1, 2]
     assert prime.checkpoints() == [2]

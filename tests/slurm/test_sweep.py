@@ -37,7 +37,7 @@ def test_sweep_of_jobs_submits_as_many_as_were_allowed_until_all_have_run(cluste
     (box.work / "job.toml").write_text(LAYOUT)
     (box.work / "run.toml").write_text("seed = 0\n")
     refused = box.run("queue", "add", "run.toml", "-l", "./job.toml", "--gpus", "1")
-    assert "needs no GPUs of this machine" in refused.stderr
+    assert "uses no GPUs of this machine" in refused.stderr
     swept = box.run(
         "sweep", "run.toml", "-l", "./job.toml", "seed=1..4", "--slurm", "--time", "7", "--max-parallel", "3",
         "-n", "s", timeout_s=120.0,

@@ -41,7 +41,7 @@ def held_bytes(device: GpuDevice, reservation: GpuReservation) -> int:
 
 
 def reservation_text(reservations: Sequence[GpuReservation]) -> str:
-    """`40.0 GiB are claimed by b, which is starting`; empty if nothing remains to be taken."""
+    """`40.0 GiB reserved for b, which is starting`; empty if nothing remains to be taken."""
     remaining = {reservation.experiment: 0 for reservation in reservations if reservation.left_bytes}
     for reservation in reservations:
         if reservation.left_bytes:
