@@ -60,7 +60,7 @@ def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> Non
     assert record(outputs / other)["config_files"] == [str(copy)]
     assert copy.read_text() == MINE
     assert (
-        f"{mine}: {owner} is running and reads it, too; {other} uses its own copy"
+        f"{mine}: {owner} is running and reads the same file; {other} uses its own copy"
         in both["xy".index(other)].stderr
     )
     assert box.run("set", other, "lr=0.2").returncode == 0

@@ -98,7 +98,7 @@ def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
     counters.json(*UP)
     stale = script(counters, STALE)
     assert stale.stdout.startswith(
-        "4 nothing was written; the edit still applies to the new content: review it"
+        "4 nothing was written; the edit still applies to the new content: review that"
     ), stale.stderr
     run_toml(counters).write_text(TEXT)
     unknown = counters.run("set", "max_stps=5")
@@ -157,7 +157,9 @@ def test_a_secret_is_nowhere_but_in_the_files(counters: Box) -> None:
     edit = counters.run("set", "token=second-one", "max_steps=200", "--restart", "--yes")
     assert edit.returncode == 0
     retry_until(lambda: counters.status()["rollback"], timeout_s=20.0)
-    retry_until(lambda: told_file.exists() and "died after an edit" in told_file.read_text(), timeout_s=20.0)
+    retry_until(
+        lambda: told_file.exists() and "failed after an edit" in told_file.read_text(), timeout_s=20.0
+    )
     commands = [
         ("events",),
         ("events", "--json"),

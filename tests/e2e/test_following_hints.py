@@ -249,7 +249,10 @@ def test_the_last_step_is_reached(box: Box, free_port: int) -> None:
     write_example(box.work, port=free_port, steps=20)
     subprocess.run([sys.executable, "-c", FINISHED], env=box.env, cwd=box.work, check=True)
     planned = box.run("start", "-c", "orchestrator", "-c", "trainer", "--plan")
-    assert "step 20 of 20 is reached: nothing is left to train" in planned.stderr + planned.stdout
+    assert (
+        "step 20 of 20 is reached, so the run is done; raise max_steps to continue"
+        in planned.stderr + planned.stdout
+    )
     scratch = box.run("restart", "-c", "orchestrator", "-c", "trainer", "--from-scratch", "--plan")
     assert "reached" not in scratch.stderr + scratch.stdout
     command = hints.SET_RESTART(words="max_steps=40")

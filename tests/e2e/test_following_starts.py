@@ -75,7 +75,10 @@ def test_a_missing_checkout(box: Box) -> None:
     follow(box, box.run("up", *prime.files, "--slurm", "--time", "1\n2"), hints.UP_HELP, code=0)
     up = ("up", *prime.files, "-l", "prime-rl", "-n", "one", "-o", "out")
     refusal = box.run(*up)
-    assert (refusal.returncode, "name its folder: --workspace FOLDER, or export RLTUI_PRIME_RL=FOLDER" in refusal.stderr) == (5, True)
+    assert (
+        refusal.returncode,
+        "name its folder: --workspace FOLDER, or export RLTUI_PRIME_RL=FOLDER" in refusal.stderr,
+    ) == (5, True)
     follow(box, refusal, hints.EVENTS, code=0)
     box.env["RLTUI_PRIME_RL"] = folder
     assert box.run(*up).returncode == 0

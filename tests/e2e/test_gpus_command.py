@@ -170,7 +170,7 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
 
     assert retry_until(lambda: hosts() == ["", "node-2"] and hosts(), timeout_s=20)
     assert "node-2: GPU 0 · NVIDIA H200" in box.run("gpus", "one").stdout
-    with started(box, "-n", "one", "--json", "--watch", "0.5") as process:
+    with started(box, "one", "--json", "--watch", "0.5") as process:
         assert process.stdout is not None
         for _ in range(2):
             assert GpuReport.model_validate_json(process.stdout.readline()).available

@@ -114,7 +114,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
     try:  # the same on the screen, whose supervisor is idle
         terminal.wait_for("Start everything?")
         terminal.press("n", "9")
-        terminal.wait_for("u bring back")
+        terminal.wait_for("u undo restart")
         terminal.press("u")
         terminal.wait_for("Bring back what was set aside")
         terminal.press("Enter")
@@ -128,7 +128,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
         terminal.wait_for("trainer ● running")
         assert goes_on_from(box, "one", 20)
         terminal.press("9")
-        terminal.wait_for("u bring back")
+        terminal.wait_for("u undo restart")
         terminal.press("u")
         terminal.wait_for("Stop everything first: D")
     finally:
@@ -186,8 +186,8 @@ TRIALS = (
     Trial("living", ("restart", "-c", "trainer", "--from-scratch"), Loss.MORE, "lose       23 steps"),
     Trial("living", ("restart", "--from", "10"), Loss.MORE, "lose       13 steps"),
     Trial("living", ("restart", "--from", "5"), Loss.MORE, "lose       18 steps"),
-    Trial("living", ("set", "lr=50"), Loss.MORE, "Intended?", "--plan"),
-    Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "Intended?", "--plan"),
+    Trial("living", ("set", "lr=50"), Loss.MORE, "is that intended?", "--plan"),
+    Trial("living", ("set", "lr=50", "--restart"), Loss.MORE, "is that intended?", "--plan"),
     Trial("living", ("set", "walk=24", "--restart", "--from", "10"), Loss.MORE, "lose       13", "--plan"),
     Trial("living", ("set", "output_dir=/tmp/elsewhere", "--force"), Loss.MORE, "output_dir", "--plan"),
     Trial("living", ("checkpoints", "prune", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
@@ -196,19 +196,19 @@ TRIALS = (
     Trial("stopped", ("start", "old", "--from-scratch"), Loss.MORE, "lose       23 steps"),
     Trial("stopped", ("start", "old", "--from", "10"), Loss.MORE, "lose       13 steps"),
     Trial("stopped", ("restart", "old", "--from-scratch"), Loss.MORE, "lose       23 steps"),
-    Trial("stopped", ("set", "old", "lr=50"), Loss.MORE, "Intended?", "--plan"),
+    Trial("stopped", ("set", "old", "lr=50"), Loss.MORE, "is that intended?", "--plan"),
     Trial(
         "stopped",
         ("set", "rl.toml", "lr=50"),
         Loss.MORE,
-        "Intended?",
+        "is that intended?",
         "--plan",
     ),
     Trial(
         "stopped", ("checkpoints", "prune", "old", "--set-aside", "--keep-last", "1"), Loss.FOR_GOOD, "free"
     ),
     Trial("copied", ("promote", "own"), Loss.MORE, "+lr = 0.002"),
-    Trial("copied", ("set", "own", "lr=50"), Loss.MORE, "Intended?", "--plan"),
+    Trial("copied", ("set", "own", "lr=50"), Loss.MORE, "is that intended?", "--plan"),
     Trial("copied", ("checkpoints", "prune", "own", "--keep-last", "1"), Loss.FOR_GOOD, "checkpoint 5"),
 )
 """Commands that lose too much for a script that does not agree to it."""
@@ -324,14 +324,15 @@ def test_too_much_is_refused_in_json_and_by_a_no(town: Box, trial: Trial) -> Non
 @pytest.mark.parametrize("arguments", HARMLESS, ids=" ".join)
 def test_a_look_changes_nothing(town: Box, arguments: tuple[str, ...]) -> None:
     before = fingerprint(town)
-    for more in ((), ("--json",), ("-n", "living") if arguments[0] in ("start", "restart", "stop") else ()):
-        town.run(*arguments, *more)
+    command, *options = arguments
+    for more in ((), ("--json",), ("living",) if command in ("start", "restart", "stop") else ()):
+        town.run(command, *more, *options)
         assert fingerprint(town) == before
 
 
 ACTS = (
     ("set", "lr=50"), ("restart", "--from", "10", "--wait"), ("checkpoints", "prune", "--keep-last", "1"),
-    ("restart", "--from-scratch", "--wait"), ("promote", "own"), ("trash", "--empty"),
+    ("restart", "--from-scratch", "--wait"), ("promote", "own"), ("runs", "trash", "--empty"),
     ("runs", "prune", "--keep-last", "1"),
 )  # fmt: skip
 

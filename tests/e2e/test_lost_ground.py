@@ -48,7 +48,7 @@ def test_killed_tmux_server_costs_only_the_terminals(counters: Box) -> None:
     attach = counters.run("attach", "-c", "trainer")
     assert attach.returncode == 1
     assert "the terminal of trainer's attempt 1 is gone; trainer itself keeps running" in attach.stderr
-    assert "rltui logs trainer -n one -f" in attach.stderr
+    assert "rltui logs one -c trainer -f" in attach.stderr
     assert "read its log" in counters.run("attach", "-c", "supervisor").stderr
     assert counters.run("logs", "one", "-c", "trainer", "--limit", "1").stdout.startswith("count ")
 
@@ -94,7 +94,7 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     alerts = retry_until(
         lambda: re.findall(r"the output folder was deleted.*", counters.run("events").stdout)
     )
-    assert "components go on" in alerts[0]
+    assert "The components keep running" in alerts[0]
     assert len(alerts) == 1
 
     # No second supervisor, though the first one's lock was on a file that is gone.

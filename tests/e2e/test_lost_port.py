@@ -83,7 +83,7 @@ def test_a_port_taken_while_another_component_works_is_chosen_again(
     two_components.wait_for("work", "ready")
     used = int((two_components.work / "port").read_text())
     assert used > first
-    assert f"port {first} is held by " in two_components.run("events", "one").stdout
+    assert f"port {first} is in use by " in two_components.run("events", "one").stdout
     with closing(socket.create_connection(("127.0.0.1", used))):
         pass
     assert two_components.run("down", "one").returncode == 0

@@ -48,7 +48,7 @@ def test_a_server_alone_moves_its_port_and_needs_no_file(box: Box) -> None:
         text = (box.work / "infer.toml").read_text()
         (box.work / "infer.toml").write_text(re.sub(r"port = \d+", f"port = {port}", text))
         start = prime.done("up", "infer.toml", "-n", "one", "-o", "out")
-        assert f"port {port} is held by" in start
+        assert f"port {port} is in use by" in start
     assert box.component("inference", experiment="one")["state"] == "ready"
     assert "trainer" not in [component["id"] for component in box.json("status", "one")["components"]]
     prime.assert_down_leaves_nothing()

@@ -39,7 +39,7 @@ def test_two_experiments_from_one_config(engine: Box, free_port: int) -> None:
     second = engine.run("up", "rl.toml", "-n", "b", "-o", "b", timeout_s=90)
     assert second.returncode == 0, second.stderr
     other = port(engine, "b")
-    assert f"port {free_port} is held by pid" in second.stderr
+    assert f"port {free_port} is in use by pid" in second.stderr
     assert f"this experiment uses {other}" in second.stderr
     assert port(engine, "a") == free_port != other
     assert (engine.work / "rl.toml").read_text() == text, "the config is not edited"
