@@ -67,7 +67,9 @@ def test_a_stranger_is_listed_and_ended_only_where_it_is_named(gpu_box: Box, sta
     retry_until(lambda: stranger_pids(gpu_box) == sorted([one.pid, other.pid]), timeout_s=30)
     text = gpu_box.run("gpus", "orphans").stdout
     assert hints.FREE() in text
-    assert text.startswith("one has no leftover process\nalso on the GPU, but of no running component; to end one: ")
+    assert text.startswith(
+        "one has no leftover process\nalso on the GPU, but of no running component; to end one: "
+    )
     assert f"{one.pid}  sleep 1000  " in text
     assert "5.0 GiB\n  holds GPU memory, not started by rltui\n" in text
 
