@@ -22,7 +22,7 @@ def test_without_a_file_every_setting_is_there_with_its_default(path: Path) -> N
     before = as_text()
     assert (before.path, before.is_new) == (str(path), True)
     bell = next(setting for setting in before.known if setting.key == "alerts.bell")
-    assert (bell.value, bell.meaning) == ("true", "ring the terminal for errors and warnings")
+    assert (bell.value, bell.meaning) == ("true", "ring the terminal bell for errors and warnings")
     assert before.text.splitlines()[bell.line - 1].startswith("bell = true")
     assert not any(key.key.endswith(".0") for key in before.known)
 
@@ -30,10 +30,15 @@ def test_without_a_file_every_setting_is_there_with_its_default(path: Path) -> N
 def test_every_setting_of_the_model_is_in_the_shipped_file(path: Path) -> None:
     known = {setting.key for setting in as_text().known}
     for name, value in settings.Settings():
-        if value == {}:
-            continue  # keys that people choose, of which there are none yet
         keys = {f"{name}.{key}" for key, _ in value} if hasattr(value, "model_dump") else {name}
         assert keys <= known, name
+
+
+def test_a_table_that_a_person_fills_is_a_setting_too(path: Path) -> None:
+    before = as_text()
+    keys = next(setting for setting in before.known if setting.key == "keys")
+    assert before.text.splitlines()[keys.line - 1] == "[keys]"
+    assert "`rltui keys --ids`" in keys.meaning
 
 
 def test_a_setting_is_found_in_the_users_own_file(path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import string
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,9 +14,12 @@ from typing import Any, TypeVar
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.runs import FakeRuns
+from textual import events
+from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from rltui.client.experiment import Experiment
 from rltui.ui.actions import Use, label_of
 from rltui.ui.app import RltuiApp
 from rltui.ui.base_screen import BaseScreen
@@ -25,12 +30,14 @@ from rltui.ui.palette.providers import offered_actions
 AppMaker = Callable[..., RltuiApp]
 Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
 S = TypeVar("S", bound=Screen[Any])
+SILENT = ("TMUX", "STY", "TERM_PROGRAM", "VTE_VERSION")
+"""Variables of terminals that pass no copy on."""
 REST_S = 5.0
 """Longer than anything here is busy; the same without end is for the test to tell."""
 
 
 def make_app(
-    experiment: FakeExperiment | None,
+    experiment: Experiment | None,
     *,
     component_ids: tuple[str, ...] | None = None,
     log_ids: tuple[str, ...] | None = None,
@@ -88,16 +95,21 @@ async def settle(pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
+_CHARACTERS = {character_key(character): character for character in f" {string.punctuation}"}
+"""By the names of their keys."""
+
+
 async def press(pilot: Pilot[None], *keys: str) -> None:
-    """Each once the one before has had its effects."""
+    """Press keys, by name or by character, as a terminal sends them: each after the effects of the last."""
     for key in keys:
-        pilot.app.simulate_key(key)
+        name = character_key(key) if len(key) == 1 else key
+        pilot.app.post_message(events.Key(name, key if len(key) == 1 else _CHARACTERS.get(name)))
         await settle(pilot)
 
 
 async def choose(pilot: Pilot[None], action_id: str) -> None:
     """By the palette, as an action without a key is chosen."""
-    await press(pilot, "colon", *map(character_key, f">{label_of(action_id)}"), "enter")
+    await press(pilot, "colon", *f">{label_of(action_id)}", "enter")
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
@@ -155,6 +167,22 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What reached the clipboard, through a terminal that passes it on."""
+    texts: list[str] = []
+
+    def write(_: HeadlessDriver, data: str) -> None:
+        if data.startswith("\x1b]52;c;"):
+            texts.append(base64.b64decode(data[len("\x1b]52;c;") :].partition("\x07")[0]).decode())
+
+    monkeypatch.setattr(HeadlessDriver, "write", write)
+    for name in SILENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    return texts
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from tests.fakes.rollouts import write_flat_run
 from tests.fakes.runs import FakeRuns, run_row
 from tests.ui.checkpoint_cases import with_checkpoints
 from tests.ui.conftest import Opener, make_app, press, said, screen_text, settle, until
-from textual.drivers.headless_driver import HeadlessDriver
 from textual.events import MouseMove
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -22,24 +20,6 @@ from rltui.ui.copying import CopyRequested, may_keep_it, rows_text
 from rltui.ui.dialogs.base import MessageDialog
 from rltui.ui.dialogs.description import DescriptionDialog
 from rltui.ui.widgets.transcript_view import TranscriptView, transcript_text
-
-SILENT = ("TMUX", "STY", "TERM_PROGRAM", "VTE_VERSION")
-
-
-@pytest.fixture
-def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What reached the clipboard, through a terminal that passes it on."""
-    texts: list[str] = []
-
-    def write(_: HeadlessDriver, data: str) -> None:
-        if data.startswith("\x1b]52;c;"):
-            texts.append(base64.b64decode(data[len("\x1b]52;c;") :].partition("\x07")[0]).decode())
-
-    monkeypatch.setattr(HeadlessDriver, "write", write)
-    for name in SILENT:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    return texts
 
 
 async def test_what_is_under_the_cursor_is_copied_on_every_list(

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
     "menu": (
         lambda: ChoiceMenu("Which?", {"a": ("A", "the first")}),
         "enter: choose · esc: cancel",
-        {"enter": "a", "n": None},
+        {"enter": "a", "escape": None},
     ),
     "note": (
         lambda: NoteDialog("text", purpose="keep it"),
@@ -127,15 +127,19 @@ def test_keys_are_those_of_the_table_as_it_is_mapped() -> None:
         remap({})
 
 
-async def test_a_long_list_is_filtered_by_typing() -> None:
-    choices = {f"k{index}": (f"part.knob_{index}", "what it does") for index in range(30)}
+@pytest.mark.parametrize(
+    ("first", "typed"),
+    [(0, [("knob_17", "k17"), ("PART 2 9", "k29"), ("nosuch", None)]), (25, [("2 9", "k29"), ("x", None)])],
+    ids=["long", "short"],
+)
+async def test_a_list_is_filtered_by_typing(first: int, typed: list[tuple[str, str | None]]) -> None:
+    choices = {f"k{index}": (f"part.knob_{index}", "what it does") for index in range(first, 30)}
     async with NotifyingApp(lambda: 0.0).run_test(size=(80, 24)) as pilot:
-        for keys, answer in (("knob_17", "k17"), ("PART 2 9", "k29"), ("nosuch", None)):
+        for keys, answer in typed:
             given: list[object] = []
             pilot.app.push_screen(ChoiceMenu("Which?", choices), given.append)
             await settle(pilot)
-            await pilot.press(*({" ": "space", "_": "underscore"}.get(key, key) for key in keys), "enter")
-            await settle(pilot)
+            await press(pilot, *keys, "enter")
             if answer is None:
                 assert given == [], "nothing to choose"
                 await press(pilot, "escape")

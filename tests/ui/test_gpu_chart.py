@@ -9,7 +9,7 @@ from tests.fakes.experiment import GIB, gpu_histories
 from tests.ui import gpu_scenarios as scenarios
 
 from rltui.core.gpu.report import GpuHistory, GpuSeries
-from rltui.ui.widgets.gpu_chart import chart_lines, columns, in_range
+from rltui.ui.widgets.gpu_chart import chart_lines, columns, in_range, peak_text
 from rltui.ui.widgets.gpu_marks import owner_marks
 
 (SHARED_DEVICE,) = scenarios.SHARED.devices
@@ -74,6 +74,20 @@ def test_a_peak_between_columns_is_not_lost() -> None:
     sizes = tuple(20 * GIB if at == 137 else GIB for at in range(600))
     found = history(tuple(map(float, range(600))), trainer=sizes)
     assert max(column[0] for column in columns(found, 24)) == 20 * GIB
+
+
+@pytest.mark.parametrize(
+    ("sizes", "text"),
+    [
+        ((10, 30, 20), "peak 31.0 GiB 1m00s ago"),
+        ((10, 30, 30), "peak 31.0 GiB now"),
+        ((), ""),
+    ],
+)
+def test_the_peak_is_told_with_its_time(sizes: tuple[int, ...], text: str) -> None:
+    times = tuple(60.0 * number for number in range(len(sizes)))
+    trainer = tuple(size * GIB for size in sizes)
+    assert peak_text(history(times, trainer=trainer, others=(GIB,) * len(sizes))) == text
 
 
 def test_range_keeps_the_newest() -> None:

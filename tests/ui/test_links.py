@@ -43,6 +43,7 @@ async def test_without_links_the_key_does_nothing(experiment: FakeExperiment, op
     async with open_app(experiment) as pilot:
         await choose(pilot, "links")
         assert not isinstance(pilot.app.screen, LinkMenu)
+        await press(pilot, "escape")
         experiment.push(running_status(links=PAGES))
         await choose(pilot, "links")
         assert isinstance(pilot.app.screen, LinkMenu)

@@ -83,6 +83,7 @@ KINDS = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry
         (ACTIONS, "st", ("action:stop",), ["stop", "start"]),
         (ACTIONS, "start", ("action:stop",), ["start"]),
         (NORDS, "theme", (), ["nord", "dracula"]),
+        (NORDS, "themes", (), ["nord", "dracula"]),
         (NORDS, "theme nord", (), ["nord"]),
         (NORDS, "nord", (), ["nord", "model.nord"]),
         (RATES, "lr", (), ["trainer.optim.lr", "sft.optim.lr"]),
@@ -93,8 +94,8 @@ KINDS = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry
     ids=[
         "whole words, beginnings, parts, letters", "a label typed in full", "also before one used last",
         "labels before descriptions", "the one used last", "among equals", "only those that match",
-        "a kind is a word", "with another", "a whole word before a part", "as they came", "components only",
-        "knobs only", "none of that kind",
+        "a kind is a word", "also of many", "with another", "a whole word before a part", "as they came",
+        "components only", "knobs only", "none of that kind",
     ],
 )  # fmt: skip
 def test_the_best_answer_comes_first(

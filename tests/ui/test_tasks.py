@@ -1,221 +1,393 @@
-"""What people want of a run, from the screen alone: a few keys, the words that must be seen, what is done."""
+"""What people want of a run, from the screen alone: keys, what they read, what has changed in files then.
+
+The run is that of `tests.ui.real_run`: only what would stop and start processes is noted in place of being
+done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import inspect
+import json
+import os
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from tests.fakes.experiment import FakeExperiment, running_status
-from tests.fakes.runs import FakeRuns, run_row
 from tests.params import slow_but
-from tests.ui.checkpoint_cases import with_checkpoints
-from tests.ui.compare_cases import compared_runs
-from tests.ui.config_cases import BATCH, OFFER, SHARE, config_experiment
 from tests.ui.conftest import make_app, press, said, screen_text, settle, until
-from tests.ui.journal import journal
-from tests.ui.metric_cases import experiment_with_run
-from tests.ui.queue_cases import with_queue
-from tests.ui.rollout_cases import stream
-from tests.ui.status_cases import failed_status
-from tests.ui.trouble import waiting_status
+from tests.ui.real_run import BEST_STEP, CONFIG, KL_OF_300, PORT, TRACEBACK, WORST_OF_40, RealRun, real_run
+from textual.app import App
 from textual.pilot import Pilot
 
-from rltui.core.api import Request
-from rltui.core.forks import ForkRequest
+from rltui import settings
+from rltui.core.api import Plan, Request
+from rltui.core.states import ComponentState
+from rltui.services.queue_file import read_queue
+from rltui.services.runs.experiments import find_experiment
+from rltui.services.runs.journal import read_journal
+from rltui.ui import actions, keymap
 
-pytestmark = pytest.mark.usefixtures("utc")
+pytestmark = pytest.mark.usefixtures("utc", "own_user")
 
+MOST_KEYS = 8
 LR = "trainer.optim.lr"
+FORKED_CONFIG = "demo-lr1e-3/.rltui/config/rl.toml"
+
+
+class Word(str):
+    """Typed, and not counted as keys."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Sees:
+    """Words that are on the screen, or have been said, before the next key."""
+
+    words: tuple[str, ...]
+
+
+def sees(*words: str) -> Sees:
+    return Sees(words)
+
+
+AGAIN = "opened again"
+"""The TUI has ended, and is opened again."""
 
 
 @dataclass
 class World:
-    """An experiment that is open, and all runs; what was asked of them."""
+    run: RealRun
+    copied: list[str]
+    """What has reached the clipboard, through a terminal that passes it on."""
+    theme: str = ""
 
-    experiment: FakeExperiment = field(default_factory=FakeExperiment)
-    runs: FakeRuns = field(default_factory=lambda: FakeRuns(run_row("base", folder="/run"), run_row("other")))
+    @property
+    def config(self) -> dict[str, Any]:
+        return tomllib.loads(self.run.config.read_text())
 
-    def executed(self) -> list[Request]:
-        return self.experiment.executed
+    def metadata(self) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads((self.run.run_dir / ".rltui" / "run.json").read_text())
+        return values
+
+    def notes(self) -> list[str]:
+        entries = read_journal(self.run.supervisor.setup.control.journal_file)
+        return [entry.text for entry in entries if entry.kind == "note"]
+
+    def restarts(self) -> list[tuple[tuple[str, ...], tuple[str, ...], int | None]]:
+        """What would have been started, what kept, and from which checkpoint."""
+        return [(plan.start, plan.keep, plan.resume_from) for plan in self.run.acted]
+
+
+Act = Callable[[World], object]
+Step = str | Sees
 
 
 @dataclass(frozen=True)
 class Task:
-    make: Callable[[Path], World]
-    keys: tuple[str, ...]
-    words: tuple[str, ...] = ()
-    """They are seen, or were said, at the end."""
-    done: Callable[[World, Pilot[None]], object] = lambda *_: True
+    keys: int
+    """How many, besides the words that are typed."""
+    steps: tuple[Step, ...]
+    done: Act = lambda _: True
+    before: Act = lambda _: None
+    """What has happened to the run before it is opened."""
+    collapsed: bool = False
 
 
-def of(experiment: Callable[[], FakeExperiment]) -> Callable[[Path], World]:
-    return lambda _: World(experiment())
+PAIR = ("orchestrator", "trainer")
+ALL = ("inference", *PAIR)
 
 
-def with_status(**values: object) -> Callable[[Path], World]:
-    def make(_: Path) -> World:
-        experiment = config_experiment()
-        experiment.push(running_status(**values))
-        return World(experiment)
-
-    return make
+async def edit_lr(world: World) -> None:
+    supervisor = world.run.supervisor
+    supervisor.events.journal.note("before the edit")
+    await supervisor.execute(Request(action="set", edits={LR: 5e-4}, by="ada"))
 
 
-def failed(_: Path) -> World:
-    experiment = FakeExperiment()
-    experiment.push(failed_status())
-    return World(experiment)
+def kill_trainer(world: World) -> None:
+    world.run.fail("trainer", signal="SIGKILL")
 
 
-def waiting(_: Path) -> World:
-    experiment = FakeExperiment()
-    experiment.push(waiting_status())
-    return World(experiment)
+def wait_for_gpu(world: World) -> None:
+    world.run.wait_for("trainer", "waiting for GPU 0: needs 71.9 GiB free, 12.1 GiB free")
 
 
-def with_rollouts(folder: Path) -> World:
-    experiment = FakeExperiment()
-    experiment.rollouts = stream(folder)
-    return World(experiment)
+def choose_editor(world: World) -> None:
+    """An editor that gives the zoom another key, below the table of keys."""
+    script = world.run.folder / "editor.sh"
+    script.write_text('#!/bin/sh\nfor file; do :; done\nsed -i \'s/^.keys.$/&\\nzoom = "ctrl+o"/\' "$file"\n')
+    script.chmod(0o700)
+    os.environ["EDITOR"] = os.environ["VISUAL"] = str(script)
 
 
-def with_journal(_: Path) -> World:
-    experiment = FakeExperiment()
-    experiment.entries = journal()
-    return World(experiment)
-
-
-def edits(key: str, value: object) -> Callable[[World, Pilot[None]], object]:
-    """The edit is written, and what reads it restarts."""
-    return lambda world, _: (
-        [(request.edits, request.restart) for request in world.executed()] == [({key: value}, True)]
-    )
-
-
-def does(request: Request) -> Callable[[World, Pilot[None]], object]:
-    return lambda world, _: world.executed() == [request]
+def lives_as_before(world: World) -> bool:
+    runners = world.run.supervisor.processes.runners
+    states = {runners[name].lifecycle.state for name in ALL}
+    return states == {ComponentState.READY} and world.run.acted == [] and world.run.is_trainer_alive()
 
 
 TASKS: dict[str, Task] = {
     "batch size and restart": Task(
-        of(config_experiment), ("ctrl+k", "enter", *["backspace"] * 2, *"128", "ctrl+r"),
-        done=edits(BATCH, 128),
+        5,
+        ("6", "/", Word("batch_size"), "enter", "e", Word("64"),
+         sees("+batch_size = 64", "start      orchestrator → trainer", "keep       inference (not touched)",
+              "lose       10 steps · from the newest checkpoint (390 now)"),
+         "ctrl+r", sees("Written. Restarting orchestrator and trainer")),
+        done=lambda world: world.config["orchestrator"]["batch_size"] == 64
+        and world.restarts() == [(PAIR, ("inference",), None)],
     ),
     "new lr, trainer only": Task(
-        of(config_experiment),
-        ("6", "slash", *"optim.lr", "enter", "e", *["backspace"] * 5, *"1e-4", "ctrl+r"),
-        done=edits(LR, 1e-4),
+        5,
+        ("6", "/", Word("optim.lr"), "enter", "e", Word("1e-4"),
+         sees("+lr = 0.0001", "stop       trainer → orchestrator", "keep       inference (not touched)",
+              "because    trainer.optim.lr is read by trainer at start",
+              "trainer cannot restart alone: orchestrator restarts with"),
+         "ctrl+r", sees("Restarting orchestrator and trainer")),
+        done=lambda world: world.config["trainer"]["optim"]["lr"] == 1e-4
+        and world.restarts() == [(PAIR, ("inference",), None)],
     ),
     "halve inference memory": Task(
-        of(config_experiment),
-        ("6", "slash", *"gpu_mem", "enter", "e", *["backspace"] * 4, *"0.25", "ctrl+r"),
-        done=edits(SHARE, 0.25),
+        6,
+        ("6", "/", Word("gpu_mem"), "enter", "e", sees("* / ×2 ÷2"), "/",
+         sees("+gpu_memory_utilization = 0.45", "start      inference → orchestrator → trainer"),
+         "ctrl+r", sees("Restarting inference, orchestrator and trainer")),
+        done=lambda world: world.config["inference"]["gpu_memory_utilization"] == 0.45
+        and world.restarts() == [(ALL, (), None)],
     ),
     "back to the best checkpoint": Task(
-        of(with_checkpoints), ("9", "greater_than_sign", "home", "enter", "y"),
-        done=does(Request(action="restart", resume_step=420)),
+        5,
+        ("9", sees("highest reward"), ">", sees("highest reward first"), "home", sees(f"▸ {BEST_STEP}"),
+         "enter",
+         sees(f"Go back to checkpoint {BEST_STEP}?", f"resumes after step {BEST_STEP}", "set aside"), "y",
+         sees("Restarting orchestrator and trainer")),
+        done=lambda world: world.restarts() == [(PAIR, ("inference",), BEST_STEP)],
     ),
     "out of a collapse": Task(
-        with_status(rollback=OFFER.model_copy(update={"reason": "reward collapsed", "resume_step": 420})),
-        ("B", "y"),
-        done=lambda world, _: [request.action for request in world.executed()] == ["undo"]
-        and world.executed()[0].resume_step == 420,
+        2,
+        (sees("⚠ reward collapsed", "B roll back"), "B",
+         sees("Go back to checkpoint 370, with trainer.optim.lr = 0.0001?",
+              "reward collapsed: the reward was", "resumes after step 370"),
+         "enter", sees("Restarting orchestrator and trainer")),
+        done=lambda world: world.config["trainer"]["optim"]["lr"] == 1e-4
+        and world.restarts() == [(PAIR, ("inference",), 370)],
+        collapsed=True,
     ),
-    "restart after a crash": Task(
-        failed, ("r", "enter"), done=does(Request(action="restart", components=("inference",)))
+    "restart after SIGKILL": Task(
+        2,
+        (sees("✗ failed: trainer", "▸ trainer ✗ failed SIGKILL"), "r", sees("Restart trainer?"), "enter",
+         sees("Restarting orchestrator and trainer")),
+        done=lambda world: world.restarts() == [(PAIR, ("inference",), None)],
+        before=kill_trainer,
+    ),
+    "first traceback of attempt 1": Task(
+        4,
+        ("t", "[", sees("attempt 1, ] later", "E errors"), "E", sees("errors 2 of 2"), "E",
+         sees("errors 1 of 2", *TRACEBACK.splitlines())),
     ),
     "compare two runs' lr and reward": Task(
-        lambda _: World(runs=compared_runs()), ("7", "m", "m", "c"), ("Config · ", "lr", "reward last"),
+        4,
+        ("7", "m", "m", sees("m mark"), "c",
+         sees("Compare · 2 runs", "trainer.optim.lr", "0.0002", "0.00025", "reward last 10")),
     ),
-    "worst answer of an earlier step": Task(
-        with_rollouts, ("5", *["left_square_bracket"] * 3), ("Samples of step 5 · worst first", "answer 5"),
+    "worst answer at step 40": Task(
+        3,
+        ("5", ":", Word("40"), "enter",
+         sees("Samples of step 40 · worst first", "reward 0.000", WORST_OF_40)),
     ),
-    "why does it wait": Task(waiting, (), ("waits for GPU 0: needs 71.9 GiB free, 12.1 GiB free",)),
-    "why does a queued run wait": Task(
-        lambda _: World(runs=with_queue()), ("Q", "j", "j", "j"), ("4 of 8 GPUs needed, 3 free",),
+    "why does it wait": Task(
+        0, (sees("waiting for GPU 0: needs 71.9 GiB free, 12.1 GiB free"),), before=wait_for_gpu
     ),
-    "who is the bottleneck": Task(of(FakeExperiment), (), ("waiting for batch",)),
+    "who is the bottleneck": Task(0, (sees("trainer waits for a batch 75 %"),)),
+    "remap a key": Task(
+        4,
+        (":", Word("keys"), sees("setting    keys "), "enter", sees("Written: "), "q", AGAIN,
+         sees("ctrl+o zoom"), "ctrl+o", sees("orchestrator does step 180")),
+        done=lambda _: settings.load(settings.settings_file()).keys == {"zoom": ("ctrl+o",)},
+        before=choose_editor,
+    ),
     "tag a run": Task(
-        of(FakeExperiment), ("7", "e", *"paper", "enter"),
-        done=lambda world, _: [change.add_tags for _, change in world.runs.changes] == [("paper",)],
+        3, ("7", "e", sees("Tags"), Word("paper"), "enter", sees("paper")),
+        done=lambda world: world.metadata()["tags"] == ["paper"],
     ),
     "rename a run": Task(
-        of(FakeExperiment), ("7", "colon", *"rename", "enter", *["backspace"] * 5, *"new", "enter"),
-        done=lambda world, _: [change.name for _, change in world.runs.changes] == ["new"],
+        4,
+        ("7", ":", Word("rename"), "enter", sees("New name of demo"), Word("better"), "enter",
+         sees("demo renamed to better")),
+        done=lambda _: find_experiment("better") is not None and find_experiment("demo") is None,
     ),
-    "command, environment, folder, pid and port of a component": Task(
-        of(FakeExperiment), ("t", "I"),
-        ("trainer of reverse-text", "python -m trainer @ rl.toml", "CUDA_VISIBLE_DEVICES=0", "/work", "pid"),
+    "command, environment and folder of a component": Task(
+        2,
+        ("t", "I",
+         sees("trainer of demo", "python -m rltui.tinyrl trainer @ rl.toml", "CUDA_VISIBLE_DEVICES=0",
+              "│ folder ", "/work ")),
     ),
-    "copy the failing command": Task(failed, ("I", "enter"), ("Copied the command",)),
-    "copy a log line": Task(of(FakeExperiment), ("t", "v", "y"), ("Copied",)),
-    "chart beside the logs": Task(of(experiment_with_run), ("C",), ("reward", "trainer")),
+    "pid and port": Task(
+        5,
+        ("t", "I", sees("pid ", "trainer of demo"), "escape", "i", "I",
+         sees("inference of demo", "port", str(PORT))),
+    ),
+    "copy a log line": Task(
+        3, ("t", "v", "y", sees("Copied 1 line")),
+        done=lambda world: world.copied == ["12:03:19 INFO trainer does step 199"],
+    ),
+    "copy the failing command": Task(
+        2, ("I", sees("trainer of demo", "SIGKILL"), "enter", sees("Copied the command")),
+        done=lambda world: world.copied == ["python -m rltui.tinyrl trainer @ rl.toml"],
+        before=kill_trainer,
+    ),
+    "KL at step 300": Task(
+        3,
+        ("4", ":", Word("300"), "enter", sees("step 300 ", f"KL to the sampler {KL_OF_300}")),
+    ),
+    "chart beside the logs": Task(
+        1, ("C", sees("─ Charts ─", "Reward 0.8", "trainer does step 199")),
+    ),
     "what did I change": Task(
-        of(config_experiment), ("d",), ("File and running differ", "orchestrator.batch_size 128 → 64")
+        1,
+        (sees("1 change waits for a restart"), "d",
+         sees("File and running differ", "trainer.optim.lr 0.0002 → 0.0005")),
+        before=edit_lr,
     ),
     "undo": Task(
-        of(config_experiment), ("u", "y"),
-        done=lambda world, _: [request.action for request in world.executed()] == ["undo"],
+        2,
+        ("u", sees("-lr = 0.0005", "+lr = 2e-4"), "y", sees("Written")),
+        done=lambda world: world.run.config.read_text() == CONFIG and world.run.acted == [],
+        before=edit_lr,
     ),
     "note": Task(
-        of(FakeExperiment), ("number_sign", *"new data", "enter"),
-        done=lambda world, _: [entry.text for entry in world.experiment.entries] == ["new data"],
+        2, ("#", Word("new data from here"), "enter"),
+        done=lambda world: world.notes() == ["new data from here"],
     ),
     "only edits in events": Task(
-        with_journal, ("8", "f", *["down"] * 5, "enter", "k"), ("2 of 15 · only edit", "trainer.optim.lr")
+        3,
+        ("8", sees("before the edit"), "f", Word("edit"), "enter",
+         sees("1 of 2 · only edit", f"{LR} 0.0002 → 0.0005")),
+        before=edit_lr,
     ),
     "fork with another lr": Task(
-        of(FakeExperiment), ("7", "Y", *"lr=1e-3", "enter"),
-        done=lambda world, _: [wish for _, wish in world.runs.forked] == [ForkRequest(edits={"lr": "1e-3"})],
+        3,
+        ("7", "Y", sees("Fork demo"), Word("lr=1e-3"), sees("demo-lr1e-3, a fork of demo", "+lr = 0.001"),
+         "enter", sees("demo-lr1e-3")),
+        done=lambda world: "lr = 0.001" in (world.run.folder / FORKED_CONFIG).read_text(),
     ),
     "evaluate a checkpoint": Task(
-        of(with_checkpoints), ("9", "j", "s", "enter"),
-        done=lambda world, _: len(world.experiment.evaluated) == 1,
+        4,
+        ("9", "j", "s", sees("checkpoint 380, on a server of its own"), "enter"),
+        done=lambda world: [entry.request.target.step for entry in world.run.supervisor.evals.queue] == [380],
     ),
     "queue a run": Task(
-        of(FakeExperiment), ("7", "Y", *["tab"] * 3, *"queue", "enter"),
-        done=lambda world, _: [wish.is_queued for _, wish in world.runs.forked] == [True],
+        6,
+        ("7", "Y", *["tab"] * 3, Word("queue"), "enter"),
+        done=lambda _: [f"{entry.name} {entry.state}" for entry in read_queue().entries]
+        == ["demo-fork queued"],
     ),
     "pause the queue": Task(
-        lambda _: World(runs=with_queue()), ("Q", "P"),
-        done=lambda world, _: world.runs.queue_requests == [("pause", "", "")],
+        2, ("Q", sees("P pause"), "P", sees("Paused: by hand. P resumes.")),
+        done=lambda _: read_queue().paused == "by hand",
     ),
-    "another run": Task(
-        of(FakeExperiment), ("7", "j", "enter"), done=lambda world, _: len(world.runs.opened) == 1
-    ),
+    "another run": Task(3, ("7", "j", "enter", sees("rltui  base ", "✓ done"))),
     "theme": Task(
-        of(FakeExperiment), ("colon", *"light", "enter"),
-        done=lambda _, pilot: "light" in pilot.app.theme,
+        3, (":", Word("theme nord"), "enter", "q", AGAIN), done=lambda world: world.theme == "nord"
     ),
-    "leave": Task(of(FakeExperiment), ("q",), done=lambda _, pilot: pilot.app._exit),
-    "GPU memory over time": Task(of(FakeExperiment), ("3",), ("Memory",)),
-    "KL over the steps": Task(
-        of(experiment_with_run), ("4", "slash", *"kl", "enter"), ("KL to the sampler",)
+    "leave and come back": Task(
+        4,
+        ("t", "z", "4", sees("KL to the sampler"), "q", AGAIN, sees("Metrics", "KL to the sampler")),
+        done=lives_as_before,
+    ),
+    "GPU memory over time": Task(
+        2,
+        ("3", sees("Memory of GPU 0 · last 10 minutes", "peak 40.0 GiB", "█"), "-",
+         sees("whole record", "▇▇▇▇", "19m ago", "trainer 40.0")),
     ),
 }  # fmt: skip
 
 
+@pytest.fixture
+def world(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: list[str]
+) -> Iterator[World]:
+    """Of the task; what would start programs for other runs is noted or left out."""
+    task: Task = request.getfixturevalue("task")
+    monkeypatch.setattr("rltui.client.queue.commands.ensure_scheduler", lambda: None)
+    wire = SimpleNamespace(request=lambda *_: Plan())
+    monkeypatch.setattr("rltui.client.fork.launch.connect_or_start", lambda _: nullcontext(wire))
+    monkeypatch.setattr(App, "suspend", lambda _: nullcontext())
+    for name in ("EDITOR", "VISUAL"):
+        monkeypatch.setenv(name, "")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    trainer = subprocess.Popen(["sleep", "600"])
+    try:
+        yield World(real_run(folder, trainer.pid, collapsed=task.collapsed), copied)
+    finally:
+        actions.remap({})
+        trainer.kill()
+        trainer.wait()
+
+
 @pytest.mark.parametrize(
-    "task", slow_but(TASKS, "queue a run", "rename a run", "back to the best checkpoint")
+    "task",
+    slow_but(
+        TASKS, "new lr, trainer only", "KL at step 300", "worst answer at step 40", "leave and come back"
+    ),
 )
-async def test_it_is_done_from_the_screen_alone(task: Task, tmp_path: Path) -> None:
-    world = task.make(tmp_path)
-    app = make_app(world.experiment, runs=world.runs)
-    app.animation_level = "none"
-    async with app.run_test(size=(120, 36)) as pilot:
-        await settle(pilot)
-        for key in task.keys:
-            await press(pilot, key)
+async def test_it_is_done_from_the_screen_alone(task: Task, world: World) -> None:
+    if inspect.isawaitable(happens := task.before(world)):
+        await happens
+    sessions: list[list[Step]] = [[]]
+    for step in task.steps:
+        if step == AGAIN:
+            sessions.append([])
+        else:
+            sessions[-1].append(step)
+    pressed = 0
+    for session in sessions:
+        is_last = session is sessions[-1]
+        app = make_app(
+            world.run.experiment(), runs=world.run.runs(), clock=time.time,
+            keys=keymap.load(settings.settings_file()),
+        )  # fmt: skip
+        app.animation_level = "none"
+        async with app.run_test(size=(120, 36)) as pilot:
+            await settle(pilot)
+            for step in session:
+                pressed += await take(pilot, step)
+            if is_last:
+                world.theme = app.theme
+                try:
+                    await until(pilot, lambda: task.done(world))
+                except AssertionError:
+                    raise AssertionError(f"not done\n{screen_text(pilot)}\n{said(pilot)}") from None
+            else:
+                await until(pilot, partial(has_ended, pilot))
+    assert pressed == task.keys <= MOST_KEYS
+
+
+async def take(pilot: Pilot[None], step: Step) -> int:
+    """Returns the number of keys."""
+    if isinstance(step, Sees):
         try:
-            await until(pilot, lambda: task.done(world, pilot) and not missing(task, pilot))
+            await until(pilot, lambda: not missing(step, pilot))
         except AssertionError:
-            raise AssertionError(
-                f"{missing(task, pilot)} not in\n{screen_text(pilot)}\n{said(pilot)}"
-            ) from None
+            text = f"{screen_text(pilot)}\n{said(pilot)}"
+            raise AssertionError(f"{missing(step, pilot)} not in\n{text}") from None
+        return 0
+    await press(pilot, *(step if isinstance(step, Word) else (step,)))
+    return 0 if isinstance(step, Word) else 1
 
 
-def missing(task: Task, pilot: Pilot[None]) -> list[str]:
+def has_ended(pilot: Pilot[None]) -> bool:
+    return pilot.app._exit
+
+
+def missing(step: Sees, pilot: Pilot[None]) -> list[str]:
     text = "\n".join([screen_text(pilot), *said(pilot)])
-    return [word for word in task.words if word not in text]
+    return [word for word in step.words if word not in text]

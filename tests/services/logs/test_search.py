@@ -61,6 +61,18 @@ def test_finds_what_is_shown_and_nothing_else(tmp_path: Path) -> None:
             assert texts(path, query) == expected, pattern
 
 
+@pytest.mark.usefixtures("_both_ways")
+def test_a_traceback_is_one_error(tmp_path: Path) -> None:
+    path = tmp_path / "output.log"
+    traceback = "Traceback (most recent call last):\n  File x\nValueError: no\n"
+    text = f"{traceback}1:00:00 INFO a\n12:00:00 ERROR step failed\n{traceback}12:00:00 INFO b\n{traceback}"
+    path.write_text(f"{text}12:00:01 ERROR one\n12:00:02 ERROR two\n")
+    hits = [hit for hits in FileScan(path, None, level=Level.ERROR).batches() for hit in hits]
+    begins = [hit.text.split()[-1] for hit in hits if not hit.continues]
+    assert begins == ["last):", "failed", "last):", "one", "two"]
+    assert len(hits) == 13
+
+
 ESCAPES = ["\t", r"\.", r"\d", r"\w", r"\s", r"\b", "ab", "[a1]", "[^b]", "[^-a]", "(a|b1)", "(?:.|b)"]
 pieces = st.sampled_from([*"ab1. |[]()-^$", *ESCAPES])
 patterns = st.lists(

@@ -78,7 +78,9 @@ def replace_text(seen: SettingsText, text: str) -> None:
 
 
 def _settings(example: str, text: str) -> Iterator[Setting]:
-    """Every setting of the shipped file; of a text that is no TOML, as if it were empty."""
+    """Every setting of the shipped file, and each table that a person fills, as of keys; of a text that is
+    not TOML, as if it were empty.
+    """
     places: dict[str, tuple[int, str]] = {}
     tables: dict[str, int] = {}
     try:
@@ -92,10 +94,23 @@ def _settings(example: str, text: str) -> Iterator[Setting]:
             places[".".join(map(str, entry.path))] = (line_and_column(text, entry.key_end)[0], value)
     last = text.count("\n") + 1
     for table in scan(example):
-        begins = tables.get(".".join(map(str, table.path)), last)
+        name = ".".join(map(str, table.path))
+        begins = tables.get(name, last)
+        if not table.entries:
+            yield Setting(name, "", _comment_above(example, table.start), begins)
         for entry in (setting for setting in table.entries if not setting.inline):
             key = ".".join(map(str, entry.path))
             default = " ".join(example[entry.value_start : entry.value_end].split())
             line, value = places.get(key, (begins, default))
             comment = example[entry.value_end : example.find("\n", entry.value_end)].strip()
             yield Setting(key, value, comment.removeprefix("#").strip(), line)
+
+
+def _comment_above(text: str, position: int) -> str:
+    """The comment that ends on the line before `position`, on one line."""
+    lines: list[str] = []
+    for line in reversed(text[:position].splitlines()):
+        if not line.startswith("#"):
+            break
+        lines.insert(0, line.removeprefix("#").strip())
+    return " ".join(lines)

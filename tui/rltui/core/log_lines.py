@@ -162,6 +162,11 @@ def detect_level(text: str) -> Level | None:
     return Level.WARNING if _PYTHON_WARNING.search(beginning) else None
 
 
+def names_exception(text: str) -> bool:
+    """True for the first and the last line of a traceback."""
+    return _EXCEPTION.match(text) is not None
+
+
 @lru_cache(maxsize=64)
 def parse_level(name: str) -> Level | None:
     """The level called `name`, in any case and under common synonyms, or `None`."""
@@ -412,6 +417,8 @@ class LogHit(NamedTuple):
     offset: int
     """Start of the line in its file, in bytes."""
     text: str
+    continues: bool = False
+    """It is part of the error that the line before it is part of, as of the same traceback."""
 
 
 class LogScan(Protocol):

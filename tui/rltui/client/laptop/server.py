@@ -266,7 +266,7 @@ class RemoteServer:
         batches = (chunk for batch in scan.batches() for chunk in chunks(batch, _MOST_HITS))
         try:
             async for batch in items_in_threads(batches, pause_s=_PROGRESS_S):
-                hits = tuple(LogHit(hit.offset, hit.text if with_text else "") for hit in batch or [])
+                hits = tuple(hit if with_text else hit._replace(text="") for hit in batch or [])
                 yield SearchUpdate(scan.progress, scan.size, hits)
         finally:
             scan.cancel()

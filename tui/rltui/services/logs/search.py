@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from rltui.core.log_lines import Level, LogHit, decode_line, detect_level, plain_text
+from rltui.core.log_lines import Level, LogHit, decode_line, detect_level, names_exception, plain_text
 from rltui.core.log_query import Candidates, Query
 from rltui.errors import RltuiError
 
@@ -157,7 +157,7 @@ class _HitFilter:
 
     def __init__(self, fd: int, query: Query | None, level: Level | None, size: int) -> None:
         self._fd, self._query, self._level, self._size = fd, query, level, size
-        self._decided_until = 0
+        self._decided_until = -1
         """Offset up to which all lines are decided."""
 
     def hits(self, lines: list[tuple[int, bytes]]) -> Iterator[LogHit]:
@@ -170,7 +170,7 @@ class _HitFilter:
             if self._level is None:
                 yield LogHit(offset, text)
             elif (detect_level(text) or self._level_before(offset)).severity >= self._level.severity:
-                yield LogHit(offset, text)
+                yield LogHit(offset, text, offset == self._decided_until and names_exception(text))
                 if self._query is None:
                     yield from self._continuation(offset + len(line) + 1)
 
@@ -187,7 +187,7 @@ class _HitFilter:
             text = display_text(line)
             if offset >= self._size or detect_level(text) is not None:
                 break
-            yield LogHit(offset, text)
+            yield LogHit(offset, text, continues=True)
             offset += len(line) + 1
         self._decided_until = offset
 

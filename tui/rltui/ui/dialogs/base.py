@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -459,7 +459,7 @@ class FieldsDialog(DialogBase[str]):
 _BOX_CELLS, _AROUND_CHOICES = 84, 8
 """Cells of a box, by the style sheet, and of its frame, its padding and a scroll bar."""
 _UNFILTERED_CHOICES = 9
-"""A list of more has a line to type in."""
+"""A list of more shows the line to type in from the start, a shorter one with the first letter."""
 
 
 class _ChoiceFilter(Input):
@@ -491,20 +491,23 @@ class _Choices(OptionList):
 
 
 class ChoiceMenu(Dialog[str]):
-    """A list to choose from: the id of the choice, `None` for none. A longer one is filtered by typing."""
+    """A list to choose from, filtered by typing: the id of the choice, `None` for none."""
+
+    letters: ClassVar[frozenset[str]] = frozenset()
+    """Keys of the dialog, with which no filter begins."""
 
     def __init__(self, heading: str, choices: dict[str, tuple[str, str]]) -> None:
         """`choices`: id to what is done and what that means."""
         super().__init__()
         self.heading = heading
         self.choices = choices
-        self._filter = _ChoiceFilter() if len(choices) > _UNFILTERED_CHOICES else None
+        self._filter = _ChoiceFilter()
+        self._filter.display = len(choices) > _UNFILTERED_CHOICES
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
             box.border_title = Content(self.heading)
-            if self._filter is not None:
-                yield self._filter
+            yield self._filter
             yield _Choices(*self._options(""), compact=True)
 
     def _options(self, text: str) -> Iterator[Option]:
@@ -517,6 +520,19 @@ class ChoiceMenu(Dialog[str]):
 
     def footer_hints(self) -> Sequence[KeyHint]:
         return ("enter", "choose"), ("dialog.no", "cancel")
+
+    def on_mount(self) -> None:
+        (self._filter if self._filter.display else self.query_one(_Choices)).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        line = self._filter
+        character = event.character or ""
+        if character.isalnum() and not line.display and event.key not in self.letters:
+            event.stop()
+            event.prevent_default()
+            line.display = True
+            line.focus()
+            line.insert_text_at_cursor(character)
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
@@ -536,6 +552,8 @@ class ChoiceMenu(Dialog[str]):
 
 class LinkMenu(ChoiceMenu):
     """The address of one of `links`. `y` copies it instead."""
+
+    letters = frozenset("y")
 
     def __init__(self, links: Sequence[Link]) -> None:
         labels = {

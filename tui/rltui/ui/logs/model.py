@@ -219,12 +219,12 @@ class LogModel:
         Returns whether it was the first one for errors, and there are none.
         """
         is_first, search.has_result = not search.has_result, True
-        if is_first and search.offsets and not self.shows_matches_alone:
+        if is_first and search.stops and not self.shows_matches_alone:
             # From the end to the newest; from elsewhere to the next one below.
-            index = bisect_left(search.offsets, self._offset_above())
-            if self.window.follow or search.level is Level.ERROR or index == len(search.offsets):
-                index = len(search.offsets) - 1
-            self.go_to(search.offsets[index])
+            index = bisect_left(search.stops, self._offset_above())
+            if self.window.follow or search.level is Level.ERROR or index == len(search.stops):
+                index = len(search.stops) - 1
+            self.go_to(search.stops[index])
         elif self.shows_matches_alone:
             self.window.poll()
         return is_first and search.is_of_errors and not search.offsets
@@ -232,13 +232,13 @@ class LogModel:
     def go_to_match(self, step: int) -> None:
         """Go to the next match below (1) or above (-1), round and round."""
         search = self.search
-        if search is None or not search.offsets:
+        if search is None or not search.stops:
             return
         if step > 0:
-            index = bisect_right(search.offsets, self._offset_above()) % len(search.offsets)
+            index = bisect_right(search.stops, self._offset_above()) % len(search.stops)
         else:
-            index = bisect_left(search.offsets, self._offset_below()) - 1
-        self.go_to(search.offsets[index])
+            index = bisect_left(search.stops, self._offset_below()) - 1
+        self.go_to(search.stops[index])
 
     def toggle_only(self) -> None:
         self.only = not self.only

@@ -38,6 +38,8 @@ class LogSearch:
         self.level = level
         self.offsets = array("Q")
         """Bytes at which the matching lines begin, ascending."""
+        self._error_offsets = array("Q")
+        """Those of them with which an error begins: the other lines of a traceback are left out."""
         self.end_offset = 0
         """Byte offset of the newest line at the last search: all lines before it are searched."""
         self.has_result = False
@@ -65,6 +67,11 @@ class LogSearch:
         return self.query is None and self.level is Level.ERROR
 
     @property
+    def stops(self) -> array[int]:
+        """The matches to go to one after the other: every line, of errors the first line of each."""
+        return self._error_offsets if self.is_of_errors else self.offsets
+
+    @property
     def subject(self) -> str:
         """The query and the level in words: `“loss” in warnings`."""
         names = [] if self.query is None else [f"“{truncate(clean_line(self.query.text), _TEXT_WIDTH)}”"]
@@ -74,7 +81,7 @@ class LogSearch:
 
     def status(self, current: int | None, *, only: bool) -> str:
         """How far it is, and which match the line at `current` is; `only`: matches are shown alone."""
-        count = len(self.offsets)
+        count = len(self.offsets if only else self.stops)
         if self.problem:
             return f"⚠ {self.problem}"
         if (scan := self._scan) is not None and not self.has_result:
@@ -85,8 +92,8 @@ class LogSearch:
         more = "+" if self.is_full else ""
         if only:
             return f"only {self.subject}: {count:,}{more}"
-        index = bisect_left(self.offsets, current) if current is not None else count
-        if index < count and self.offsets[index] == current:
+        index = bisect_left(self.stops, current) if current is not None else count
+        if index < count and self.stops[index] == current:
             return f"{self.subject} {index + 1:,} of {count:,}{more}"
         return f"{self.subject}: {count:,}{more}"
 
@@ -94,7 +101,8 @@ class LogSearch:
         """Search the log from the byte `offset` on; matches that are known below it are dropped."""
         self.problem = ""
         self.end_offset = _newest_offset(log)
-        del self.offsets[bisect_left(self.offsets, offset) :]
+        for offsets in (self.offsets, self._error_offsets):
+            del offsets[bisect_left(offsets, offset) :]
         try:
             self._scan = self._open_search(self.query, self.level, offset)
         except RltuiError as error:
@@ -121,6 +129,7 @@ class LogSearch:
         try:
             for hits in scan.batches():
                 self.offsets.extend(hit.offset for hit in hits)
+                self._error_offsets.extend(hit.offset for hit in hits if not hit.continues)
                 if self.is_full:
                     scan.cancel()
         except RltuiError as error:

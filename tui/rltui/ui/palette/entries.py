@@ -102,9 +102,9 @@ def ranked(
 
 
 def _rank(entry: PaletteEntry, tokens: Sequence[str]) -> fuzzy.Rank | None:
-    """A word may also name the kind: `theme nord`."""
+    """A word may also name the kind, or many of that kind: `theme nord`, `settings`."""
     label_tokens = [
-        token for token in tokens if len(token) < _MIN_KIND_LETTERS or not entry.kind.startswith(token)
+        token for token in tokens if len(token) < _MIN_KIND_LETTERS or not f"{entry.kind}s".startswith(token)
     ]
     if len(label_tokens) < len(tokens) and (rank := fuzzy.rank(label_tokens, entry.folded)) is not None:
         return max(rank, (fuzzy.PREFIX, 0))

@@ -137,7 +137,7 @@ async def settings(screen: BaseScreen) -> list[PaletteEntry]:
             setting.key,
             setting.key,
             partial(edit, setting.key),
-            clean_line(f"{setting.value} · {setting.meaning}"),
+            clean_line(" · ".join(filter(None, (setting.value, setting.meaning)))),
         )
         for setting in (await asyncio.to_thread(runs.settings)).known
     ]

@@ -28,7 +28,7 @@ from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar, TitleLine
-from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart
+from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart, in_range, peak_text
 from rltui.ui.widgets.gpu_marks import (
     Marks,
     claim_lines,
@@ -330,6 +330,8 @@ class GpuScreen(BaseScreen):
         key = "" if device is None else device.key
         chart.history = next((item for item in self._histories.histories if item.device == key), None)
         notes = ["whole record" if chart.range_s is None else "last 10 minutes"]
+        if chart.history is not None and (peak := peak_text(in_range(chart.history, chart.range_s))):
+            notes.append(peak)
         if chart.history is not None and any(series.label == OTHERS for series in chart.history.series):
             notes.append(f"{self._marks[OTHERS].glyph} {OTHERS}")
         if self._history_problem:

@@ -64,6 +64,16 @@ def columns(history: GpuHistory, width: int) -> list[Sizes]:
     return result
 
 
+def peak_text(history: GpuHistory) -> str:
+    """The most that was held at once, with the time before the newest reading; empty without a reading."""
+    if not history.times:
+        return ""
+    sums = [sum(sizes) for sizes in zip(*(item.used_bytes for item in history.series), strict=True)]
+    peak = max(sums, default=0)
+    age_s = history.times[-1] - history.times[len(sums) - 1 - sums[::-1].index(peak)] if sums else 0.0
+    return f"peak {gib(peak)} GiB {f'{duration(age_s)} ago' if age_s >= 1 else 'now'}"
+
+
 def _stack(sizes: Sizes, glyphs: Sequence[CellMark], total: int, height: int) -> list[CellMark]:
     """A column of cells, lowest first. A cell belongs to the uppermost who holds a good part of it, so that
     somebody small on top of an engine is seen. The highest is filled as far as it is held where the owner's

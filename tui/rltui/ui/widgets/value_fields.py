@@ -134,7 +134,7 @@ class FractionValue(_NumberValue):
         own("editor.finer-less", "left", "move(-0.01)", "-0.01", "Decrease by 0.01", Scope.EDITOR),
         own("editor.finer-more", "right", "move(0.01)", "+0.01", "Increase by 0.01", Scope.EDITOR),
     )  # fmt: skip
-    keys = "←→ 0.01 · ↑↓ 0.05"
+    keys = "←→ 0.01 · ↑↓ 0.05 · * / ×2 ÷2"
 
     def action_step(self, steps: int) -> None:
         self.action_move(steps * 0.05)
