@@ -59,15 +59,14 @@ def test_reads_each_kind_of_file(place: str, words: str) -> None:
     assert all(text.line and (texts.ROOT / text.file).is_file() for text in collected)
 
 
-READ = (
-    *("layouts", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "tui/README.md", "tui/facts"),
-    *("tui/rltui/cli", "tui/rltui/client", "tui/rltui/core", "tui/rltui/daemon", "tui/rltui/frameworks"),
-    *("tui/rltui/scheduler", "tui/rltui/services", "tui/rltui/views"),
-)
-"""Folders and files whose texts were read for their English."""
+PLACES = [
+    *(folder for folder in texts.FOLDERS if folder != "tui"),
+    *("tui/README.md", "tui/facts"),
+    *(str(path.relative_to(texts.ROOT)) for path in sorted((texts.ROOT / "tui/rltui").glob("[!_]*"))),
+]
 
 
-@pytest.mark.parametrize("place", READ)
+@pytest.mark.parametrize("place", PLACES)
 def test_each_text_reads_as_the_field_writes(place: str) -> None:
     assert "\n".join(map(str, texts.dialect(texts.collect([place])))) == ""
 
