@@ -1,4 +1,4 @@
-"""A server that answers with a number: `serve.py PORT`."""
+"""A server that returns a random score: `serve.py PORT`."""
 
 import random
 import sys
@@ -6,10 +6,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Answer(BaseHTTPRequestHandler):
-    """Says how good something was, from 0 to 1."""
+    """Answers with a random score from 0 to 1."""
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Send the score."""
         body = f"{random.random():.3f}\n".encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))

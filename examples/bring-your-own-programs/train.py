@@ -1,4 +1,4 @@
-"""A trainer that seems to learn: `train.py CONFIG URL`."""
+"""A simulated trainer: `train.py CONFIG URL`."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 
 def main() -> None:
-    """Ask the server at every step, and say how it went."""
+    """Query the server at every step, and print reward and loss."""
     config = tomllib.loads(Path(sys.argv[1]).read_text())
     for step in range(1, config["max_steps"] + 1):
         with urlopen(sys.argv[2]) as answer:  # noqa: S310

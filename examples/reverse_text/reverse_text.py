@@ -1,6 +1,6 @@
 """The environment of this example for `vf-eval` of verifiers, before 0.4 and since.
 
-It asks what `tinyrl eval` asks, with seed 0, so their rewards can be compared.
+It uses the examples of `tinyrl eval` with seed 0, so the rewards are comparable.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 
 def words(count: int, seed: int = 0, min_chars: int = 4, max_chars: int = 7) -> Iterator[str]:
-    """Lower-case letters, which training does not draw."""
+    """Random lowercase words that training never uses."""
     for number in range(count):
         rng = random.Random(f"eval/{seed}/{number}")
         yield "".join(rng.choices(string.ascii_lowercase, k=rng.randint(min_chars, max_chars)))
 
 
 def likeness(completion: str, answer: str) -> float:
-    """0 to 1: how much of the answer is right."""
+    """Share of the answer that is right, 0 to 1."""
     return SequenceMatcher(None, completion, answer, autojunk=False).ratio()
 
 

@@ -1,4 +1,4 @@
-"""Servers that vf-eval knows by name (`-m local`). Keys are read from the variables that are named here."""
+"""Servers that vf-eval knows by name (`-m local`). `key` names the variable with the API key."""
 
 ENDPOINTS = {
     "local": {
