@@ -102,6 +102,7 @@ class FakeRuns(Runs):
         """(action, entry, position) of each request to the queue."""
         self.looks = 0
         self.error: RltuiError | None = None
+        self.demo_error: RltuiError | None = None
 
     def rows(self) -> tuple[RunRow, ...]:
         self.looks += 1
@@ -193,6 +194,12 @@ class FakeRuns(Runs):
         self.plan_fork(id_, wish)
         self.forked.append((id_, wish))
         return ()
+
+    def start_demo(self) -> str:
+        if self.demo_error:
+            raise self.demo_error
+        self.known = (*self.known, running_row("demo"))
+        return "id-demo"
 
     def open_series(self, id_: str) -> SeriesSource:
         return self.series.get(id_, FakeSeries())

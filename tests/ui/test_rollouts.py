@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import rollouts as fakes
-from tests.fakes.experiment import FakeExperiment
+from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, stopped_status
 from tests.ui.conftest import Opener, press, said, screen_text, until
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -14,6 +14,7 @@ from textual.widgets import Input
 from rltui.core.rollout_rows import episode_sample, episode_transcript
 from rltui.core.rollouts import Conversation, Message, Sample, Transcript
 from rltui.ui import rollout_listing
+from rltui.ui.dialogs.base import PlanDialog
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.widgets.transcript_view import transcript_lines
 
@@ -115,6 +116,15 @@ async def test_a_live_one_is_read_as_it_goes_on(
         await sees(pilot, "Say")
         writer.delta("t1", {"nodes": [fakes.node("assistant", "on its way", 0)]})
         await sees(pilot, "on its way")
+
+
+async def test_an_empty_screen_says_what_is_missing(open_app: Opener, tmp_path: Path) -> None:
+    experiment = FakeExperiment(stopped_status(), gpu_report(), knob_table())
+    experiment.rollouts = tmp_path / "none"
+    async with open_app(experiment, size=(100, 24)) as pilot:
+        await open_rollouts(pilot, "No rollouts, and the run is not running: 1, then S starts everything.")
+        await press(pilot, "1", "S")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PlanDialog))
 
 
 async def test_nothing_there(experiment: FakeExperiment, open_app: Opener, tmp_path: Path) -> None:

@@ -322,3 +322,21 @@ async def test_columns_make_room_for_a_scroll_bar(open_app: Opener) -> None:
         rows.show_vertical_scrollbar = not rows.show_vertical_scrollbar
         lines = [rows.render_line(y).text for y in range(rows.size.height)]
         assert [line for line in lines if line.endswith(" …")] == []
+
+
+async def test_without_any_run_enter_starts_the_demo(open_app: Opener) -> None:
+    runs = FakeRuns()
+    async with screen_of(open_app, runs) as (pilot, screen):
+        await until(pilot, lambda: "No runs yet. enter starts the demo" in "\n".join(screen_lines(pilot)))
+        runs.demo_error = RltuiError("the demo needs torch, which is not installed")
+        await press(pilot, "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageDialog))
+        assert "needs torch" in "\n".join(screen_lines(pilot))
+        runs.demo_error = None
+        await press(pilot, "escape", "enter")
+        await until(pilot, lambda: runs.opened == ["id-demo"])
+    runs = FakeRuns(readonly=True)
+    async with screen_of(open_app, runs) as (pilot, screen):
+        await press(pilot, "enter")
+        assert "enter starts" not in "\n".join(screen_lines(pilot))
+        assert (screen.runs.rows, runs.known) == ((), ())

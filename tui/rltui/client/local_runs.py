@@ -193,6 +193,20 @@ class LocalRuns(Runs):
                 return ()
             return carry_out(prepared_fork)[1]
 
+    def start_demo(self) -> str:
+        from rltui.client import demo  # knows the frameworks
+        from rltui.services.runs import catalog
+
+        if self.readonly:
+            raise ConflictError("read-only client")
+        record = demo.start_demo(Path(demo.FOLDER).absolute())
+        with self._lock:
+            catalog.read_folders(self._index, [Path(record.output_dir)])
+            row = self._index.in_folder(record.output_dir)
+        if row is None:
+            raise RltuiError(f"{record.name} runs, but is not in the index of runs")
+        return row.id
+
     def open_series(self, id_: str) -> SeriesSource:
         return self._series(self._row(id_))
 

@@ -101,6 +101,14 @@ class Runs(ABC):
             RltuiError: if it cannot be made; likewise.
         """
 
+    @command()
+    def start_demo(self) -> str:
+        """Make the demo and start it. Returns the id of its run.
+
+        Raises:
+            RltuiError: if torch is missing, or it cannot be made or started.
+        """
+
     @abstractmethod
     def open_series(self, id_: str) -> SeriesSource:
         """The metrics of a run, whole and up to now."""

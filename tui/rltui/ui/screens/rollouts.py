@@ -19,7 +19,7 @@ from rltui.core.rollouts import Batch, BatchKey, Sample, Transcript
 from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext
+from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.commands.samples import SampleComparison, SampleExport
@@ -238,6 +238,9 @@ class RolloutScreen(BaseScreen):
         if self._listing.key is not None:
             return "reading…"
         status = self.state.status
+        if status is not None and not status.alive and not self.experiment.readonly:
+            overview, start = key_of("screen.overview"), key_of("component.start-all")
+            return f"No rollouts, and the run is not running: {overview}, then {start} starts everything."
         return no_rollouts_text("" if status is None else status.framework)
 
     def action_sort(self, orders: int) -> None:

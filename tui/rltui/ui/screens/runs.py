@@ -171,7 +171,15 @@ class RunsScreen(ResourceScreen):
             return clean_line(self.runs.problem)
         if self.runs.selection.filter is not None:
             return "No run matches. esc ends the filter."
-        return f"No run yet. {hints.UP} starts one, {hints.DEMO} too; {hints.ADD} lists those of others."
+        starts = f"{key_of('open')} starts the demo, 5 minutes on this CPU. " if self._may_start_demo else ""
+        return f"No runs yet. {starts}Your own: {hints.UP}; those of others: {hints.ADD}"
+
+    @property
+    def _may_start_demo(self) -> bool:
+        """True where there is nothing to choose from."""
+        runs = self.runs
+        is_empty = not runs.rows and not runs.problem and runs.selection.filter is None
+        return is_empty and not self.app_state.runs.readonly
 
     @property
     def line(self) -> Line | None:
@@ -183,15 +191,27 @@ class RunsScreen(ResourceScreen):
 
     # keys
 
+    async def _start_demo(self) -> None:
+        try:
+            async with self.waiting("Starting the demo"):
+                run_id = await asyncio.to_thread(self.app_state.runs.start_demo)
+        except RltuiError as error:
+            await self.show_error(error)
+            return
+        await self.look()
+        self.post_message(self.OpenRunRequested(run_id))
+
     def action_mark(self) -> None:
         self.runs.mark(self.rows.key)
         self.show()
         self.rows.move(1)
 
     def action_open(self) -> None:
-        """The run; of a heading, unfold or fold it; of what waits, the queue."""
+        """The run; of a heading, unfold or fold it; of what waits, the queue; without any run, the demo."""
         line = self.line
-        if isinstance(line, QueueEntry):
+        if line is None and self._may_start_demo:
+            self.work(self._start_demo())
+        elif isinstance(line, QueueEntry):
             self.show_screen("queue", aim=line.id)
         elif line is not None and line.row is None:
             self.view.fold(line.key not in self.runs.selection.folded)
@@ -249,7 +269,7 @@ class RunsScreen(ResourceScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "open":
-                return self.line is not None
+                return self.line is not None or self._may_start_demo
             case "mark":
                 return isinstance(self.line, TreeLine)
             case "export":

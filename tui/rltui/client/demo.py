@@ -1,0 +1,82 @@
+"""The demo: a real small run on this machine, in a folder of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rltui import paths
+from rltui.client import creation, draft, launch
+from rltui.client.actor import actor
+from rltui.core import hints
+from rltui.core.api import Request
+from rltui.core.experiment_api import ExperimentApi
+from rltui.errors import RltuiError
+from rltui.services.own_files import free_path, make_folder
+from rltui.services.runs.experiments import check_name
+
+if TYPE_CHECKING:
+    from rltui.core.evals import EvalRequest
+    from rltui.services.runs.experiment_files import ExperimentRecord
+
+FOLDER = "outputs/demo"
+_FILES = ("rl.toml", "sft.toml")
+_EXAMPLE, _QUICK_EXAMPLE = "demo", "reverse_text"
+"""Folders of `examples/`."""
+
+
+def refuse_without_torch() -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise RltuiError(
+            "the demo needs torch, which is not installed",
+            hint=f"pip install 'rltui[local]', then `{hints.DEMO}`",
+        )
+
+
+def demo_request(folder: Path, *, is_quick: bool = False) -> draft.ExperimentRequest:
+    """The request for a new run of the shipped example, whose files are copied into `folder`, or one beside
+    it: each demo is a run of its own, the earlier ones stay.
+
+    Raises:
+        ConfigError, ConflictError: as `check_name`.
+        RltuiError: if the folder cannot be written.
+    """
+    folder = free_path(folder)
+    check_name(folder.name, folder)  # before the folder is made
+    make_folder(folder)
+    for name in _FILES:
+        example = _QUICK_EXAMPLE if is_quick else _EXAMPLE
+        shutil.copyfile(paths.shipped_dir("examples") / example / name, folder / name)
+    return draft.ExperimentRequest(config_files=(folder / _FILES[0],), name=folder.name, output_dir=folder)
+
+
+def evaluations() -> tuple[EvalRequest, ...]:
+    """Evaluations of the model before all training, before RL and after it; made at the end, so that they
+    slow nothing.
+    """
+    from rltui.core.evals import EvalRequest, EvalTarget
+
+    # An untrained model seldom comes to an end: as many tokens as the context has room for.
+    return tuple(
+        EvalRequest(target=target, max_tokens=112, when_done=True)
+        for target in (EvalTarget(kind="base"), EvalTarget(kind="sft"), EvalTarget(kind="now"))
+    )
+
+
+def start_demo(folder: Path) -> ExperimentRecord:
+    """Make the demo and start it.
+
+    Raises:
+        RltuiError: without torch, or as `creation.create`; nothing is started then.
+    """
+    refuse_without_torch()
+
+    def begin(created: creation.Created) -> None:
+        with launch.connect_or_start(created.record) as wire:
+            wire.request(ExperimentApi.execute, Request(action="start", by=actor()))
+            for evaluation in evaluations():
+                wire.request(ExperimentApi.evaluate, evaluation)
+
+    return creation.create(demo_request(folder), begin).record
