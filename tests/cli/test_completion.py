@@ -118,6 +118,21 @@ def test_values_come_from_what_there_is(place: Path) -> None:
     assert not [word for word in words("logs", "-c", "") if "HACKED" in word], "a shell would run it"
 
 
+def test_a_component_is_offered_with_the_word_of_its_state(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `status` has it: a job is not `ready`, and what nobody saw end is not `failed`."""
+    components = [
+        {"id": "inference", "kind": "service", "state": "ready"},
+        {"id": "trainer", "kind": "job", "state": "ready"},
+        {"id": "sft", "kind": "job", "state": "failed", "lost": True},
+    ]
+    monkeypatch.setattr(sources, "_answer", lambda *_: {"components": components})
+    offered = dict(sources.components("", {"run": ["low"]}))
+    states = [offered[name] for name in ("inference", "trainer", "sft")]
+    assert states == ["ready", "running", "lost"]
+
+
 def test_a_shell_completes_names_of_files_only_where_a_file_may_be(place: Path) -> None:
     for line in ("check 'odd na", "watch 'odd", "runs export low -o 'odd", "metrics --svg='odd"):
         assert (words(*line.split()), is_path(line.split())) == ([], True), line

@@ -47,6 +47,7 @@ def test_a_line_says_what_a_key_does_everywhere_and_fits_80_columns(settings: Pa
     assert not any("Increase by a step" in line for line in lines)
     assert "Increase by a step" in cli("keys", "--dialogs")
     assert ":kill  component.kill  " in cli("keys", "--ids", "kill")
+    assert cli("keys", "nosuch") == "no key has all these words\n"
     settings.write_text('[keys]\n"component.kill" = "X"\n')
     assert "* X  Kill" in cli("keys", "kill"), "and can be given a key"
 

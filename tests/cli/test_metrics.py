@@ -41,7 +41,7 @@ def test_a_line_for_each_that_has_a_chart(cli: CommandLine) -> None:
     rows = [line.split() for line in out.splitlines()]
     assert rows[0] == ["METRIC", "NEWEST", "AT", "LOWEST", "HIGHEST", "POINTS", "SERIES"]
     assert rows[1][:4] == ["reward", "0.933", "step", "28"]
-    assert "28, 1 no number" in out
+    assert "28, 1 non-finite" in out
     assert out.splitlines()[-1].startswith("1 more series: rltui metrics --all")
 
 
@@ -82,7 +82,7 @@ def test_json_has_what_a_resume_left_behind(cli: CommandLine) -> None:
 def test_drawn_between_the_lines(cli: CommandLine) -> None:
     out = cli("metrics", "loss", "lr", "--plot")
     assert "loss · newest 0.0357" in out
-    assert "no number at step 20" in out
+    assert "non-finite at step 20" in out
     assert "abandoned by a resume: steps 29 to 30" in out
     assert "logarithmic" in out
     assert any("\u2800" < sign < "\u28ff" for sign in out)

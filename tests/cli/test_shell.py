@@ -29,7 +29,7 @@ def test_the_output_and_the_code_of_a_command_are_passed_on(counters: Box) -> No
 
 def test_before_any_run_it_is_a_command_in_the_checkout(box: Box) -> None:
     missing = box.run("attach", "--shell", "--", "true")
-    assert (missing.returncode, "--workspace DIR" in missing.stderr) == (2, True)
+    assert (missing.returncode, "--workspace FOLDER" in missing.stderr) == (2, True)
     programs = box.work / "prime-rl/.venv/bin"
     programs.mkdir(parents=True)
     (programs / "python").symlink_to(shutil.which("sh") or "/bin/sh")

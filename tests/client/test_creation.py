@@ -83,7 +83,7 @@ def test_layout_config_and_framework_that_do_not_belong_together_are_told(work: 
         check((layout,), None)
     with pytest.raises(ConfigError, match="starts nothing itself") as caught:
         check((config,), str(write(work, "logs.toml", LOGS_ONLY)))
-    assert "rltui watch RUN_DIR" in caught.value.hint
+    assert "rltui watch FOLDER" in caught.value.hint
     with pytest.raises(UsageError, match="no config and no layout given"):
         check((), None)
 

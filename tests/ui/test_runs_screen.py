@@ -289,7 +289,7 @@ async def test_an_index_that_cannot_be_read_is_told_and_tried_again(open_app: Op
         assert len(names_of(screen)) > 20
         runs.known = ()
         await screen.look()
-        assert "rltui runs add DIR" in text_of(screen, "runs-notes")
+        assert "rltui runs add FOLDER" in text_of(screen, "runs-notes")
         assert pilot.app.screen is screen
 
 

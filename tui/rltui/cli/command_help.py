@@ -36,7 +36,7 @@ def help_text(command: Command, *, with_page: bool = True) -> str:
     if verbs := VERBS.get(command.name):
         lines += _examples(_examples_of_verbs(command))
         lines += section_lines("verbs", verbs.items(), width)
-        first = f"Without a verb it is `{command.name} {next(iter(verbs))}`."
+        first = f"Default verb: {next(iter(verbs))}"
         lines += ["", first, f"Options of a verb: {hints.HELP_VERB(noun=command.name)}", *page]
         return "\n".join(lines) + "\n"
     words = [item for item in command.arguments if not item.is_option and not item.is_hidden]

@@ -56,7 +56,7 @@ def appearance_of(argv: Sequence[str]) -> tuple[Appearance, list[str]]:
         if name == "--color":
             choice = value if equals else next(args, "")
             if choice not in get_args(When):
-                raise unknown_name("--color", choice, get_args(When))
+                raise unknown_name("value of --color", choice, get_args(When))
             looks = looks._replace(colours=cast("When", choice))
         elif arg == "--no-color":
             looks = looks._replace(colours="never")

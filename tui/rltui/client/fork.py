@@ -238,7 +238,7 @@ def _name_and_folder(row: RunRow, fork_request: ForkRequest, step: int | None) -
     if requested_name is not None:
         folder = Path(fork_request.folder).absolute() if fork_request.folder else parent / requested_name
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ConflictError(f"{folder} already exists", hint="choose another with -n NAME or -o DIR")
+            raise ConflictError(f"{folder} already exists", hint="choose another with -n NAME or -o FOLDER")
         return requested_name, folder
     base_name = fork_name(row.name, fork_request, step)
     names = (name for name in numbered(base_name) if not (parent / name).exists())
@@ -289,7 +289,7 @@ def _claim(folder: Path) -> None:
         folder.mkdir()
     except FileExistsError:
         raise ConflictError(
-            f"{folder} has been taken", hint="choose another with -n NAME or -o DIR"
+            f"{folder} has been taken", hint="choose another with -n NAME or -o FOLDER"
         ) from None
     except OSError as error:
         raise RltuiError(f"cannot create {folder}: {error.strerror}") from error

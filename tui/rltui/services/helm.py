@@ -161,7 +161,7 @@ def chart_folder(given: str | None, checkout: Path | None) -> str:
             return str(path) if path.is_absolute() else f"./{path}"
     raise UsageError(
         "no prime-rl chart here",
-        hint="run this in a checkout of prime-rl or in its folder k8s, or name the chart: --chart DIR",
+        hint="run this in a checkout of prime-rl or in its folder k8s, or name the chart: --chart FOLDER",
     )
 
 

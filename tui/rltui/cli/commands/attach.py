@@ -89,7 +89,7 @@ def _shell(arguments: Arguments) -> int:
         elif like or arguments.rest:
             raise ConflictError(
                 f"{record.name} has a shell already",
-                hint=f"show it: {hints.SHELL(name=record.name)}; for another, leave it with exit, "
+                hint=f"to show it: {hints.SHELL(name=record.name)}; for a new one, end it with exit, "
                 f"or {hints.STOP(components=SHELL, name=record.name)}",
             )
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -121,8 +121,8 @@ def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
         except OSError as error:
             raise RltuiError(f"cannot run {argv[0]} in {workspace}: {error.strerror}") from error
     raise UsageError(
-        f"no experiment, and no checkout of a framework in {workspace} or above it",
-        hint=f"name its folder: {hints.SHELL_IN}",
+        f"no run, and no checkout in {workspace} or above",
+        hint=f"name a checkout: {hints.SHELL_IN}",
     )
 
 
@@ -150,9 +150,7 @@ def _pass_on(record: ExperimentRecord) -> int:
     if attempt is not None and attempt.signal:
         return 128 + signal.Signals[attempt.signal]
     if attempt is None or attempt.exit_code is None:
-        raise RltuiError(
-            "how it ended is not known", hint=f"see: {hints.LOGS(component=SHELL, name=record.name)}"
-        )
+        raise RltuiError("exit code unknown", hint=f"see: {hints.LOGS(component=SHELL, name=record.name)}")
     if attempt.error:
         print(f"rltui: {attempt.error}", file=sys.stderr)
     return attempt.exit_code

@@ -44,7 +44,7 @@ _ORIGINAL = "original"
         completes="runs",
     ),
     ATTEMPT,
-    flag("--original", "compare with the files that the run's own config is a copy of"),
+    flag("--original", "compare with the original files of the run's own config"),
     flag("--text", "compare lines instead of keys"),
     JSON,
     examples=(

@@ -160,7 +160,7 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     message = f"{record.name} is down; no process is left"
     if result.unseen:
         message += f" on this machine. Programs started over ssh may still run: {', '.join(result.unseen)}"
-        message += " (rltui only sees those of a [[node]] without tty)"
+        message += " (rltui can check a [[node]] without a tty)"
     if record.observed:
         forget(record)
         message = f"{record.name} is no longer observed; the run in {record.run_dir} was left alone"

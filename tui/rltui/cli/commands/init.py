@@ -261,7 +261,7 @@ def _prompt_components() -> Iterator[_Component]:
         f"component {len(names) + 1}: name, such as trainer?{' (empty: done)' if names else ''}"
     ):
         command = prompt("command?")
-        is_service = confirm("is it a service, which keeps running?")
+        is_service = confirm("does it keep running, as a service?")
         port = _prompt_port(name) if is_service else ""
         after = prompt(f"starts after which of {', '.join(names)}? (empty: none)") if names else ""
         yield _component(

@@ -272,7 +272,7 @@ def down(arguments: Arguments) -> int:
     if is_there:
         pods = asyncio.run(kube.read_pods(kubectl, f"{kube.RELEASE_LABEL}={name}"))
         print(f"{name}: {', '.join(pod.name for pod in pods) or 'no pod'}", file=sys.stderr)
-        require_consent("k8s-uninstall", arguments, f"uninstall {name}? its pods are ended")
+        require_consent("k8s-uninstall", arguments, f"uninstall {name}? this ends its pods")
     else:
         print(f"helm has no release {name}", file=sys.stderr)
     claims = asyncio.run(kube.read_volume_claims(kubectl, name))

@@ -58,6 +58,9 @@ def _list(path: Path, arguments: Arguments) -> None:
         for action in actions.ACTIONS
         if (action.scope.is_of_screens or arguments.dialogs or terms) and _matches(action, terms)
     ]
+    if not listed:
+        print("no key has all these words")
+        return
     columns = (Column("KEY"), *((Column("ACTION"),) if arguments.ids else ()), Column("WHAT", least=24))
     rows: list[Row] = []
     for scope in actions.Scope:

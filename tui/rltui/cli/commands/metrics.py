@@ -354,7 +354,7 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Line], arguments: Argu
         finite = [value for value in line.current.values if math.isfinite(value)]
         values = line.current.values
         unit = display_unit(line.unit)
-        gaps = f", {len(values) - len(finite)} no number" if len(finite) < len(values) else ""
+        gaps = f", {len(values) - len(finite)} non-finite" if len(finite) < len(values) else ""
         newest = (
             f"step {line.current.steps[-1]}"
             if line.has_steps
@@ -424,7 +424,7 @@ def _write_drawing(
         raise RltuiError(
             f"cannot write {arguments.svg}: {error.strerror}", hint="choose a folder that you can write to"
         ) from error
-    print(f"Saved {arguments.svg}", file=sys.stderr)
+    print(f"written: {arguments.svg}", file=sys.stderr)
 
 
 def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str]:
@@ -435,7 +435,7 @@ def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str
     finite = [value for value in values if math.isfinite(value)]
     title = f"{line.label} {display_unit(line.unit)}".rstrip()
     if not finite:
-        return [f"{title}: {len(values)} points, none of them a number"]
+        return [f"{title}: {len(values)} points, all non-finite"]
     is_log = line.log and min(finite) > 0 and max(finite) > 10 * min(finite)
     ys = [math.log10(value) if is_log and value > 0 else value for value in values]
     low, high = min(finite), max(finite)
@@ -456,9 +456,9 @@ def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str
 def _notes(line: _Line, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
     gaps = [x for x, value in zip(xs, values, strict=True) if not math.isfinite(value)]
     if gaps and line.has_steps:
-        yield f"no number at step {steps_text([int(x) for x in gaps])}"
+        yield f"non-finite at step {steps_text([int(x) for x in gaps])}"
     elif gaps:
-        yield f"no number {len(gaps)} times, last {_clock(gaps[-1])}"
+        yield f"non-finite {len(gaps)} times, last {_clock(gaps[-1])}"
     if line.abandoned:
         ends = [f"{branch.steps[0]} to {branch.steps[-1]}" for branch in line.abandoned]
         yield f"abandoned by a resume: steps {join_words(ends)}"

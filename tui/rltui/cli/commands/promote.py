@@ -25,7 +25,7 @@ from rltui.errors import ConflictError
         "promote demo --yes",
         "promote demo --undo",
     ),
-    epilog="A key that changed in both is listed and not written; the exit code is then 4.",
+    epilog="A key that changed in both configs is listed and not written; the exit code is then 4.",
 )
 def promote(arguments: Arguments) -> int:
     from rltui.client import promote as promoting

@@ -116,7 +116,7 @@ ENTRIES = argument("entry", "ENTRY", "name, id or sweep", nargs="+", completes="
 def pause(arguments: Arguments) -> int:
     from rltui.client.queue import commands
 
-    return _print_change(commands.pause(), "paused; running ones continue", arguments)
+    return _print_change(commands.pause(), "the queue is paused; running runs continue", arguments)
 
 
 @command(

@@ -83,7 +83,7 @@ def _document(row: RunRow, plan: RerunPlan) -> dict[str, object]:
 
 def _lines(row: RunRow, plan: RerunPlan) -> Iterator[str]:
     yield f"{row.name} ({row.id}) again, as {plan.record.name} in {plan.record.output_dir}"
-    yield f"  with the config as it last ran: {', '.join(file.path for file in row.configs)}"
+    yield f"  with its last config: {', '.join(file.path for file in row.configs)}"
     if plan.begin is not None:
         yield f"  from checkpoint {plan.begin.step}, a copy of {size_text(plan.begin.size_bytes)}"
     yield from (f"  {note}" for note in plan.notes)

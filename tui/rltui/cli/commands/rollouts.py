@@ -259,7 +259,7 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: Ar
     ]
     print_table(shapes, view_cells(_BATCHES, batches, 0.0))
     if len(keys) > len(visible_keys):
-        print(f"… and {len(keys) - len(visible_keys)} earlier ones: --limit N")
+        print(f"… and {len(keys) - len(visible_keys)} earlier steps: --limit NUMBER")
 
 
 def _print_samples(key: BatchKey, table: SampleTable, indices: Sequence[int]) -> None:

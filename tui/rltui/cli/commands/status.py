@@ -114,7 +114,7 @@ def _print_runs(arguments: Arguments) -> None:
         blocks.append("".join(f"{line}\n" for line in list_lines(ended_rows, width=room())))
     print("\n".join(blocks), end="")
     if len(shown) < len(ended):
-        print(f"{len(ended) - len(shown)} more have ended: {hints.STATUS_ALL}, or {hints.RUNS}")
+        print(f"{len(ended) - len(shown)} more ended runs: {hints.STATUS_ALL}, or {hints.RUNS}")
     if len(alive) > 1:
         print(f"{len(alive)} are running; to stop all: {hints.DOWN_ALL}")
 

@@ -14,7 +14,7 @@ from rltui.paths import require_folder
 
 @command(
     "watch",
-    argument("run_dir", "RUN_DIR", "output folder of the run", completes="folders"),
+    argument("run_dir", "FOLDER", "output folder of the run", completes="folders"),
     name_option("name of the run (default: that of the folder)"),
     layout_option("layout with [[log]] entries (default: watch)"),
     FRAMEWORK,

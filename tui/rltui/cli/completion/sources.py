@@ -62,7 +62,9 @@ def hosts() -> Iterator[tuple[str, str]]:
         for line in (Path.home() / ".ssh" / "config").read_text(encoding="utf-8").splitlines():
             tokens = line.split()
             if tokens and tokens[0].lower() == "host":
-                yield from ((name, "of ssh") for name in tokens[1:] if not set(name) & {"*", "?", "!"})
+                yield from (
+                    (name, "from ~/.ssh/config") for name in tokens[1:] if not set(name) & {"*", "?", "!"}
+                )
 
 
 def experiments(_: str, __: TypedValues) -> Words:
@@ -210,7 +212,7 @@ def set_aside(_: str, values: TypedValues) -> Words:
 
 
 def starts(prefix: str, values: TypedValues) -> Words:
-    return [("last", "the newest checkpoint"), ("best", "by reward"), *checkpoints(prefix, values)]
+    return [("last", "the newest checkpoint"), ("best", "the highest reward"), *checkpoints(prefix, values)]
 
 
 def configs(prefix: str, _: TypedValues) -> Words:

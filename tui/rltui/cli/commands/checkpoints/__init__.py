@@ -107,7 +107,7 @@ def restore(arguments: Arguments) -> int:
     refuse_observed(record)
     archives = {entry.name: entry for entry in ExperimentReader(record).checkpoints().set_aside}
     if (archive := archives.get(arguments.stamp)) is None:
-        raise unknown_name("set of files that was set aside", arguments.stamp, archives)
+        raise unknown_name("set-aside files", arguments.stamp, archives)
     plan = rows_text(restore_rows(archive))
     if arguments.plan:
         sys.stdout.write(plan)
@@ -117,7 +117,7 @@ def restore(arguments: Arguments) -> int:
     try:
         stop_idle_supervisor(record)
     except ConflictError as error:
-        hint = f"end it first: {hints.DOWN(name=record.name)}; nothing was moved"
+        hint = f"stop the run first: {hints.DOWN(name=record.name)}; nothing was moved"
         raise ConflictError(error.title, hint=hint) from error
     ExperimentReader(record).bring_back(archive.name)
     report = ExperimentReader(record).checkpoints()
@@ -125,6 +125,6 @@ def restore(arguments: Arguments) -> int:
         print_json(report)
     else:
         steps = steps_text([entry.step for entry in report.complete]) or "none"
-        print(f"{archive.name} is back; complete checkpoints: {steps}")
+        print(f"{archive.name} was restored; complete checkpoints: {steps}")
         print(f"to resume from the newest: {hints.START(component=(), name=record.name)}", file=sys.stderr)
     return 0

@@ -46,7 +46,7 @@ def use(arguments: Arguments) -> int:
     else:
         source = choose(arguments, acts=True).record
         step = ExperimentReader(source).checkpoint_step(choice)
-        with working(f"making weights of checkpoint {step} that other programs can load"):
+        with working(f"exporting the weights of checkpoint {step}"):
             folder = weights.folder_of_step(source, step, only_look=arguments.plan)
     if arguments.config is None:
         record = choose(arguments, acts=True).record
@@ -63,7 +63,7 @@ def use(arguments: Arguments) -> int:
     if readers:  # whose history knows it then: it can be undone
         return edit_experiment(max(readers, key=lambda candidate: candidate.created_at), request, arguments)
     if arguments.restart:
-        raise UsageError(f"no experiment reads {arguments.config}", hint="leave out --restart")
+        raise UsageError(f"no run uses {arguments.config}", hint="leave out --restart")
     execute_edit(file_edits.request_plan, request, arguments)
     return 0
 

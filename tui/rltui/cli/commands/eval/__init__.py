@@ -192,5 +192,5 @@ def print_report(
     print_view(VIEW.named(names), rows, time.time())
     lines = eval_summary(report)
     if not evaluations and not lines:
-        lines = [f"no evaluation yet: {hints.EVAL_BASE}, {hints.EVAL_NOW}"]
+        lines = [f"no evaluations yet; start one: {hints.EVAL_BASE}, or {hints.EVAL_NOW}"]
     print("\n".join(lines)) if lines else None

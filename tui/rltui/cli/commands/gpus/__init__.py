@@ -102,7 +102,7 @@ def _documents_of(reference: str, interval_s: float | None) -> Generator[dict[st
     record = choose_named(reference).record
     wire = launch.connect(record)
     if wire is None:
-        raise UsageError(f"{record.name} is not running", hint=f"{hints.GPUS} reads the GPUs itself")
+        raise UsageError(f"{record.name} is not running", hint=f"{hints.GPUS} shows the GPUs without it")
     with wire:
         if interval_s is None:
             yield wire.call("gpus", timeout_s=_ANSWER_S)

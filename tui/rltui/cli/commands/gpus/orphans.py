@@ -142,8 +142,7 @@ def _forget(record: ExperimentRecord, arguments: Arguments) -> int:
         )
     folder, remote = jobs[name]
     print(
-        f"{name} is now assumed to have ended: {_where(remote)}. If it still runs there,"
-        " rltui will not notice.",
+        f"{name} will be treated as ended: {_where(remote)}. If it still runs there, rltui will not notice.",
         file=sys.stderr,
     )
     if arguments.plan:
