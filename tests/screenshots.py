@@ -220,9 +220,9 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     """Let the app run until `condition` holds.
 
     Raises:
-        TimeoutError: after two minutes.
+        TimeoutError: after ten minutes.
     """
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(600):
         while not condition():
             await pilot.pause(0.2)
 

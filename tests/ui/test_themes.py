@@ -14,6 +14,7 @@ from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, runni
 from tests.fakes.runs import FakeRuns
 from tests.params import slow_but
 from tests.ui.conftest import Opener, choose, press, settle, until
+from tests.ui.metric_cases import experiment_with_run
 from tests.ui.status_cases import failed_status
 from textual.app import App
 from textual.color import Color
@@ -21,6 +22,7 @@ from textual.theme import BUILTIN_THEMES
 
 from rltui.ui import themes
 from rltui.ui.app import RltuiApp
+from rltui.ui.charts.plot import Plot
 from rltui.ui.terminal.abilities import Abilities
 from rltui.ui.terminal.cells import PLAIN, Cells
 from rltui.ui.terminal.contrast import GRAPHICS, TEXT, Rgb, displayed_colors, displayed_ratio, ratio
@@ -279,3 +281,13 @@ async def test_without_colours_there_is_none_in_any_theme(
         text = "".join(strip.text for strip in app.screen._compositor.render_strips())
         assert "✗ failed" in text
         assert "┏" in text  # the pane with the focus
+
+
+async def test_charts_are_drawn_without_colours(open_app: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with open_app(experiment_with_run(), size=(80, 24)) as pilot:
+        await press(pilot, "4")
+        await until(
+            pilot, lambda: any("Reward" in str(plot.border_title) for plot in pilot.app.screen.query(Plot))
+        )
+        assert {len(set(fg)) for _, fg, _ in painted(pilot.app, ColorSystem.TRUECOLOR)} == {1}

@@ -22,7 +22,9 @@ _READING_WIDTH = 34
 
 
 def title_facts(count: int, series: int | None, view: View, pattern: str) -> list[str]:
-    facts = ["Metrics" if series is None else f"Metrics · {count} charts of {series} series"]
+    if not series:
+        return ["Metrics"]
+    facts = [f"Metrics · {count} charts of {series} series"]
     facts.append("by time" if view.by_time else "by step")
     if view.smoothing > 1:
         facts.append(f"mean of {view.smoothing}")

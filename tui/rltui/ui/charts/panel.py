@@ -122,9 +122,9 @@ class ChartPanel(Container, can_focus=True):
         return max(1, min(_MAX_CHARTS, self._columns * (self.size.height // _ROWS)))
 
     def _arrange_plots(self) -> None:
-        count = max(1, min(len(self._charts) or 1, self._room))
-        columns = min(self._columns, count)
+        count = min(len(self._charts), self._room)
+        columns = max(1, min(self._columns, count))
         self.styles.grid_size_columns = columns
-        self.styles.grid_size_rows = -(-count // columns)
+        self.styles.grid_size_rows = max(1, -(-count // columns))
         for number, plot in enumerate(self._plots):
             plot.display = number < count

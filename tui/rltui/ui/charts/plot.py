@@ -13,6 +13,7 @@ import numpy as np
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
+from textual.strip import Strip
 from textual_hires_canvas import Canvas
 
 from rltui.core.annotations import AnnotationKind
@@ -103,6 +104,10 @@ class Plot(Canvas):
     def cells(self) -> int:
         """Width of what is drawn, without axis and labels."""
         return max(1, self.content_size.width - _LEFT)
+
+    def render_line(self, y: int) -> Strip:
+        """A blank of the canvas has no style, which Textual's filter for terminals without colours needs."""
+        return super().render_line(y).apply_style(self.rich_style)
 
     def _style(self, name: str) -> str:
         if name not in self._styles_by_name:

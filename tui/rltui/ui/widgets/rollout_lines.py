@@ -172,9 +172,11 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
     fragments += [(f"{FAILED.text} ", f"bold {STYLES['bad']}")] if sample.failed else []
     fragments += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
     fragments += [clean_line(sample.stop)] if width >= _MIDDLE else []
-    if width >= _WIDE and sample.env:
-        fragments.append((f"  {clean_line(sample.env)}", FAINT))
-    return Content.assemble(*fragments).truncate(width, ellipsis=True)
+    line = Content.assemble(*fragments)
+    env = Content.styled(f"  {clean_line(sample.env)}", FAINT) if sample.env else Content("")
+    if line.cell_length + env.cell_length <= width:
+        line += env
+    return line.truncate(width, ellipsis=True)
 
 
 _GROUP_CELLS = (7, 8, 5)
