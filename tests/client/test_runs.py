@@ -90,3 +90,12 @@ def test_a_queued_fork_keeps_its_parent(
     assert (first.words, first.folder) == ((), str(tmp_path / "out" / "base-lr0-1"))
     with pytest.raises(ConflictError, match="is taken"):
         runs.fork(base.id, ForkRequest(name="later", is_queued=True))
+
+
+def test_a_program_that_starts_a_fork_passes_on_why_it_refuses(own_user: Path, tmp_path: Path) -> None:
+    write_finished_run(tmp_path / "out" / "base")
+    runs = LocalRuns()
+    runs.catch_up()
+    with pytest.raises(ConflictError, match="base has no complete checkpoint 7") as refusal:
+        runs.fork(runs.rows()[0].id, ForkRequest(begin=7))
+    assert refusal.value.hint == "leave out --from to start over"

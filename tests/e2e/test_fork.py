@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,39 @@ def test_a_fork_of_a_living_run_learns_on(box: Box, free_port: int) -> None:
     rows = box.json("metrics", "other", "reward")
     assert "lr = 0.0001" in (fork / ".rltui/config/rl.toml").read_text()
     assert rows
+
+
+SCREEN = """\
+import sys
+class Captured:  # as Textual's: without an encoding
+    def write(self, text): pass
+    def flush(self): pass
+sys.stdout = Captured()
+from rltui.client.local_runs import LocalRuns
+from rltui.core.forks import ForkRequest
+runs = LocalRuns()
+runs.catch_up()
+(base,) = runs.rows()
+runs.fork(base.id, ForkRequest(edits={"lr": "0.3"}, is_queued=sys.argv[1] == "queue"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["now", "queue"])
+def test_a_fork_from_the_screen_is_started_and_keeps_its_parent(box: Box, start: str) -> None:
+    """The TUI, which cannot load libtmux, died of it; the queue forgot whose fork it was."""
+    (box.work / "lay.toml").write_text(LAYOUT)
+    (box.work / "mine.toml").write_text("lr = 0.1\n")
+    assert box.run("up", "mine.toml", "-l", "lay.toml", "-o", "out", "-n", "base").returncode == 0
+    command = [sys.executable, "-c", SCREEN, start]
+    done = subprocess.run(command, cwd=box.work, env=box.env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    retry_until(lambda: box.run("status", "base-lr0-3").returncode == 0, timeout_s=30)
+    retry_until(lambda: "lr = 0.3" in box.run("logs", "base-lr0-3", "-c", "a").stdout, timeout_s=30)
+    assert sheet(box.work / "base-lr0-3")["parent"] == sheet(box.work / "out")["id"]
+    assert "└ base-lr0-3" in box.run("runs", "--group").stdout
+    if start == "queue":
+        (entry,) = box.json("queue")["entries"]
+        assert (entry["name"], entry["state"], entry["told"]) == (
+            "base-lr0-3", "running", "lr=0.3"
+        )  # fmt: skip

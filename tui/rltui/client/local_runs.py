@@ -180,31 +180,32 @@ class LocalRuns(Runs):
             return prepared_fork.plan
 
     def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
-        from rltui.client.fork import carry_out, plan_fork
+        from rltui.client import starting
+        from rltui.client.fork import plan_fork
         from rltui.client.queue import commands
         from rltui.core.queue import QueueOptions
 
         if self.readonly:
             raise ConflictError("read-only client")
         row = self._row(id_)
+        if not wish.is_queued:
+            return starting.fork_run(row.id, wish)
         with plan_fork(row, wish) as prepared_fork:
-            if wish.is_queued:
-                commands.add_to_queue([commands.fork_for_queue(prepared_fork)], QueueOptions())
-                return ()
-            return carry_out(prepared_fork)[1]
+            commands.add_to_queue([commands.fork_for_queue(prepared_fork)], QueueOptions())
+        return ()
 
     def start_demo(self) -> str:
-        from rltui.client import demo  # knows the frameworks
+        from rltui.client import demo, starting  # know the frameworks
         from rltui.services.runs import catalog
 
         if self.readonly:
             raise ConflictError("read-only client")
-        record = demo.start_demo(Path(demo.FOLDER).absolute())
+        folder = starting.start_demo(Path(demo.FOLDER).absolute())
         with self._lock:
-            catalog.read_folders(self._index, [Path(record.output_dir)])
-            row = self._index.in_folder(record.output_dir)
+            catalog.read_folders(self._index, [Path(folder)])
+            row = self._index.in_folder(folder)
         if row is None:
-            raise RltuiError(f"{record.name} runs, but is not in the index of runs")
+            raise RltuiError(f"the demo runs in {folder}, but is not in the index of runs")
         return row.id
 
     def open_series(self, id_: str) -> SeriesSource:
