@@ -191,7 +191,7 @@ def test_what_is_typed_at_great_length_is_refused_in_words(
     own_user: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     many, digits = 3000, "9" * 5000
-    assert "more than 50 nested brackets" in cli("runs", "(" * 1000 + "a" + ")" * 1000, code=2)
+    assert "more than 50 nested parentheses" in cli("runs", "(" * 1000 + "a" + ")" * 1000, code=2)
     assert "filter too long (5000 characters, at most 4000)" in cli("runs", "(" * 5000, code=2)
     assert "invalid regular expression" in cli("runs", f"name:~{'(' * 1500}a{')' * 1500}", code=2)
     cli("runs", "not " * 900 + "a")

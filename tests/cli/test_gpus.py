@@ -78,7 +78,7 @@ REPORT = GpuReport(
 )
 WORDS = """\
 GPU 0 · NVIDIA H200 · 120 of 141 GiB used · 21.0 free · 97% · 412 of 700 W · 61 °C
-    ⚠ slowed down: power brake
+    ⚠ throttled: power brake
     ⚠ 1 uncorrected memory error (ECC)
     budget of inference: 0.5 × total = 70.5 GiB
      GIB  PID  USER   OWNER                                    COMMAND

@@ -52,7 +52,7 @@ def test_what_the_mouse_selects_reaches_tmux_however_it_is_set(counters: Box, op
         terminal._tmux("set-option", "-s", "set-clipboard", option)
         select_count(terminal)
         terminal.press(typed("copy"))
-        terminal.wait_for("Copied “count”; tmux has it too")
+        terminal.wait_for("Copied “count”; also in tmux's buffer")
         assert buffer(terminal) == "count"
         assert not list(counters.root.rglob("copied.txt"))
 
@@ -62,7 +62,7 @@ def test_where_tmux_cannot_be_asked_it_may_take_it_and_a_file_has_it(counters: B
         terminal._tmux("set-option", "-s", "set-clipboard", "on")
         select_count(terminal)
         terminal.press("C-c")
-        terminal.wait_for("Copied “count”; in case tmux keeps it for itself, also in")
+        terminal.wait_for("Copied “count”; if tmux blocks the clipboard, see")
         assert retry_until(lambda: buffer(terminal)) == "count"
         (copy,) = counters.root.rglob("copied.txt")
         assert copy.read_text() == "count"

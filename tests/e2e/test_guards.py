@@ -116,7 +116,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
         terminal.press("n", "9")
         terminal.wait_for("u undo restart")
         terminal.press("u")
-        terminal.wait_for("Bring back what was set aside")
+        terminal.wait_for("Restore what a restart set aside")
         terminal.press("Enter")
         terminal.wait_for(f"Bring {third['name']} back?")
         terminal.press("y")

@@ -73,7 +73,7 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
         terminal.wait_for("reward collapsed")
         terminal.press(typed("knob.roll-back"))
         screen = terminal.wait_for("y: Write + restart")
-        assert f"Go back to checkpoint {good}, and take back: trainer.optim.lr 0.00025 → 2.5?" in screen
+        assert f"Go back to checkpoint {good} and undo: trainer.optim.lr 0.00025 → 2.5?" in screen
         terminal.press(typed("dialog.yes"))
         retry_until(lambda: issue_titles(learning) == [], timeout_s=60)
         retry_until(lambda: status(learning)["step"] >= good + 10, timeout_s=90)

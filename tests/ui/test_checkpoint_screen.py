@@ -54,7 +54,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 def test_what_is_unknown_is_left_out() -> None:
     bare = CheckpointReport(experiment="x", checkpoints=(Checkpoint(step=5, complete=True),))
     assert text_of("5", report=bare)[:2] == ["  step", "▸    5"]
-    assert "No checkpoint yet" in text_of(None, report=CheckpointReport(experiment="x", folder="/run"))[0]
+    assert "No checkpoints yet" in text_of(None, report=CheckpointReport(experiment="x", folder="/run"))[0]
     assert text_of(None, report=None) == ["reading…"]
 
 

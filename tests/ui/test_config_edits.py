@@ -151,7 +151,7 @@ async def test_a_rollback_is_offered_once_and_stays_at_hand(open_app: Opener) ->
     async with open_app(experiment) as pilot:
         experiment.push(status)
         await see(pilot, ConfigReview)
-        assert "orchestrator ended right after it: exited 1" in shown(pilot)
+        assert "orchestrator ended right after this edit: exited 1" in shown(pilot)
         await press(pilot, "enter")
         await see(pilot, Overview)
         experiment.push(status.model_copy(update={"step": 1}))
@@ -181,7 +181,7 @@ async def test_after_a_collapse_nobody_is_asked_unless_they_want(open_app: Opene
     async with open_app(experiment) as pilot:
         experiment.push(running_status(rollback=COLLAPSE))
         await until(pilot, lambda: said(pilot))
-        assert "B goes back to checkpoint 420 and takes back" in said(pilot)[0]
+        assert "B goes back to checkpoint 420 and undoes" in said(pilot)[0]
         assert experiment.planned == [], "the run goes on"
         await press(pilot, "B")
         await see(pilot, ConfigReview)
@@ -220,7 +220,7 @@ async def test_the_batch_is_counted_the_other_way(open_app: Opener) -> None:
         await press(pilot, "ctrl+k")
         await choose(pilot, "knob.convert")
         await see(pilot, ConverterDialog)
-        assert "nothing was measured yet: type it" in shown(pilot)
+        assert "nothing measured yet: type the mean" in shown(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ConverterDialog)
         await press(pilot, *"200", "enter")

@@ -62,7 +62,7 @@ async def test_search_finds_keys_and_meanings_and_escape_ends_it(open_app: Opene
         assert screen.cursor_knob.key == "trainer.optim.lrr"
         await press(pilot, "x", "q")
         assert keys_of(screen) == []
-        assert "Nothing matches" in text_of(screen, "#config-detail")
+        assert "No match" in text_of(screen, "#config-detail")
         await press(pilot, "escape")
         assert keys_of(screen) == ["trainer.lora.target_modules"], "what was searched before"
         await press(pilot, "escape")

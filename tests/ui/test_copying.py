@@ -52,7 +52,7 @@ async def test_what_is_under_the_cursor_is_copied_on_every_list(
 async def test_where_there_is_no_row_it_is_said(experiment: FakeExperiment, open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         await press(pilot, "8", "y")
-        assert said(pilot)[-1] == "There is nothing to copy under the cursor"
+        assert said(pilot)[-1] == "Nothing to copy under the cursor"
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ async def test_where_there_is_no_row_it_is_said(experiment: FakeExperiment, open
         (
             {"TMUX": "x"},
             "abc",
-            "Copied “abc”; in case tmux keeps it for itself, also in",
+            "Copied “abc”; if tmux blocks the clipboard, see",
         ),
-        ({"TERM": "linux"}, "abc", "also in /state/rltui/copied.txt"),
-        ({}, "x" * 80_000, "Too much for a clipboard: "),
+        ({"TERM": "linux"}, "abc", "see /state/rltui/copied.txt"),
+        ({}, "x" * 80_000, "Too large for the clipboard: "),
     ],
     ids=["terminal", "tmux", "console", "too much"],
 )
@@ -85,7 +85,7 @@ async def test_a_copy_that_may_not_arrive_lies_in_a_file_too(
         await until(pilot, lambda: said(pilot))
         assert words in said(pilot)[-1]
         assert runs.kept_copy == (text if "copied.txt" in said(pilot)[-1] else None)
-        assert copied == ([] if "Too much" in words else [text])
+        assert copied == ([] if "Too large" in words else [text])
 
 
 async def test_a_tmux_that_takes_it_needs_no_file(copied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ async def test_a_tmux_that_takes_it_needs_no_file(copied: list[str], monkeypatch
         await settle(pilot)
         pilot.app.post_message(CopyRequested("abc"))
         await until(pilot, lambda: said(pilot))
-        assert said(pilot) == ["Copied “abc”; tmux has it too"]
+        assert said(pilot) == ["Copied “abc”; also in tmux's buffer"]
         assert (runs.given_to_tmux, runs.kept_copy, copied) == ("abc", None, ["abc"])
 
 

@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
         {"enter": "write", "y": "write", "ctrl+r": "restart", "n": None},
     ),
     "review of what must restart": (
-        lambda: ConfigReview(EDIT, Question("Take back: a?", prefers_restart=True, danger=True), KnobTable()),
+        lambda: ConfigReview(EDIT, Question("Undo: a?", prefers_restart=True, danger=True), KnobTable()),
         "enter: Cancel · y: Write + restart · esc: Cancel · ←: other button",
         {"enter": None, "y": "restart", "n": None},
     ),
@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
         "enter: keep it · esc: cancel",
         {"enter": "text", "escape": None},
     ),
-    "empty note": (lambda: NoteDialog(" "), "enter: keep it with the events · esc: cancel", {"enter": None}),
+    "empty note": (lambda: NoteDialog(" "), "enter: add · esc: cancel", {"enter": None}),
 }
 
 

@@ -40,7 +40,7 @@ def test_a_chosen_baseline_is_what_all_are_compared_with() -> None:
     told = "\n".join(text_of("3", chosen="4"))
     assert "baseline" in told
     assert "with checkpoint 20 (#4): -0.368 ± 0.032 (other examples), unpaired" in told
-    assert "not comparable with checkpoint 20, which was on primeintellect/reverse-text" in "\n".join(
+    assert "not comparable with checkpoint 20, evaluated on primeintellect/reverse-text" in "\n".join(
         text_of("8", chosen="4")
     )
 
@@ -145,7 +145,7 @@ async def test_the_baseline_is_chosen_by_a_key(open_app: Opener) -> None:
         await press(pilot, "c")
         assert "against sft" in screen_text(pilot)
         await press(pilot, "c")
-        assert "against base, else SFT" in screen_text(pilot)
+        assert "baseline: base, else SFT" in screen_text(pilot)
         await press(pilot, "j", "j", "j", "c")
         assert "against checkpoint 30" in screen_text(pilot), "that most were cut off is told"
         await press(pilot, "greater_than_sign")

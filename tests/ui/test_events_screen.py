@@ -113,7 +113,7 @@ async def test_kinds_components_and_words(told: FakeExperiment, open_app: Opener
         assert under_cursor(pilot) == "trainer.optim.lr 1e-5 → 1e-4"
         assert "· 1 of 15 · only marks" in screen_text(pilot)
         await press(pilot, "slash", *"xyz", "enter")
-        assert "Nothing matches" in screen_text(pilot)
+        assert "No match" in screen_text(pilot)
         await press(pilot, "enter", "L", "j", "pagedown", "G", "b", "b")
         await press(pilot, "escape")
         assert "· 9 of 15 · only marks" in screen_text(pilot)

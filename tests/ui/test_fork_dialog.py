@@ -25,7 +25,7 @@ async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
         await press(pilot, "Y")
         dialog = pilot.app.screen
         assert isinstance(dialog, ForkDialog)
-        await until(pilot, lambda: "with an unchanged config" in shown(dialog))
+        await until(pilot, lambda: "config unchanged" in shown(dialog))
         await press(pilot, *"typo=2")
         await until(pilot, lambda: "unknown knob typo" in shown(dialog))
         await press(pilot, *["backspace"] * 6, *"lr=0.1", "down", "down")

@@ -140,7 +140,7 @@ def test_slices_have_their_own_names() -> None:
 
 def test_wear_is_said_in_words_and_once() -> None:
     lines = plain(scenarios.WORN, 70)
-    assert "⚠ GPU 0, 1: slowed: power brake and thermal slowdown" in lines
+    assert "⚠ GPU 0, 1: throttled: power brake and thermal slowdown" in lines
     assert "⚠ GPU 0: 3 uncorrected memory errors (ECC)" in lines
 
 
@@ -155,7 +155,7 @@ def test_other_hosts_are_shown_where_there_is_no_gpu_here() -> None:
     device = scenarios.OTHER_HOST.devices[1]
     report = NO_GPU.model_copy(update={"devices": (device,), "sources": scenarios.OTHER_HOST.sources})
     lines = plain(report, 100)
-    assert lines[0].startswith("No GPU to show: the NVIDIA driver is not installed")
+    assert lines[0].startswith("No GPUs: the NVIDIA driver is not installed")
     assert lines[1].startswith("node7 ─")
 
 

@@ -135,7 +135,7 @@ async def test_history_is_asked_for_while_the_screen_is_open(open_app: Opener) -
         assert "last 10 minutes" in screen_text(pilot)
         assert "10m ago" in screen_text(pilot)
         await press(pilot, "minus")
-        assert "whole record" in screen_text(pilot)
+        assert "whole run" in screen_text(pilot)
         assert "20m ago" in screen_text(pilot)
         await press(pilot, "1")
         assert not [worker for worker in pilot.app.workers if worker.group == "history"]
@@ -169,7 +169,7 @@ async def test_processes_of_others_are_left_alone(open_app: Opener) -> None:
     experiment = with_orphans()
     async with open_app(experiment) as pilot:
         await press(pilot, "3", "tab", "j", "K")
-        assert said(pilot) == ["pid 4300 belongs to trainer of this experiment; stop that with x"]
+        assert said(pilot) == ["pid 4300 belongs to trainer of this experiment; x stops it"]
         assert "K end" not in screen_text(pilot)
         await press(pilot, "j", "j", "K")
         assert said(pilot)[-1] == "pid 6001 belongs to alice; not ended"
@@ -182,7 +182,7 @@ async def test_processes_of_other_hosts_cannot_be_ended(open_app: Opener) -> Non
     experiment = FakeExperiment(running_status(), report, knob_table())
     async with open_app(experiment) as pilot:
         await press(pilot, "3", "K")
-        assert said(pilot) == ["pid 9 runs on node7; end it there"]
+        assert said(pilot) == ["pid 9 runs on node7; end the process there"]
         assert experiment.planned == []
 
 

@@ -67,7 +67,7 @@ def test_words_find_keys_and_what_they_do() -> None:
     lines = page(rows, ("ctrl+k",), 90).plain.splitlines()
     assert [line.split() for line in lines[1:]] == [["ctrl+k", "Go", "to", "the", "knobs"]]
     assert "Stop everything" in page(rows, ("everything", "stop"), 90).plain
-    assert page(rows, ("xyzzy",), 90).plain == "No key does that."
+    assert page(rows, ("xyzzy",), 90).plain == "No matching key."
 
 
 @pytest.mark.parametrize("width", [30, 60, 94])
@@ -93,7 +93,7 @@ async def test_the_help_is_of_the_pane_with_the_focus(open_app: Opener) -> None:
 async def test_typing_searches_and_a_question_mark_shows_all_screens(open_app: Opener) -> None:
     async with open_app(make_experiment()) as pilot:
         await press(pilot, "question_mark", *"baseline")
-        assert shown(pilot) == "No key does that."
+        assert shown(pilot) == "No matching key."
         await press(pilot, "question_mark")
         assert "Compare all with the evaluation" in shown(pilot)
         assert pilot.app.screen.query_one(Input).value == "baseline"

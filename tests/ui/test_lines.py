@@ -244,7 +244,7 @@ def test_knob_line_marks_problems_and_changes() -> None:
 
 def test_table_note_counts_errors_and_changes() -> None:
     table = knob_table(problems=(Problem(message="x"),))
-    assert table_note(table).plain == "✗ 1 error · 1 change waits for a restart: A"
+    assert table_note(table).plain == "✗ 1 error · 1 change needs a restart: A"
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,6 @@ async def test_esc_ends_the_waiting_for_a_plan(
         await press(pilot, "x")
         await until(pilot, lambda: line(pilot).endswith("0s · esc cancels"))
         await press(pilot, "escape")
-        await until(pilot, lambda: "Not waited for" in line(pilot))
+        await until(pilot, lambda: "Cancelled" in line(pilot))
         await press(pilot, "x")
         await until(pilot, lambda: "esc cancels" in line(pilot))

@@ -122,7 +122,7 @@ async def test_a_filter_counts_while_it_is_typed_and_a_mistake_keeps_the_list(op
         line = pilot.app.screen
         assert isinstance(line, SearchLine)
         for typed, names, status in (
-            ("tag:baseline and (", ["baseline"], "it ends too early"),
+            ("tag:baseline and (", ["baseline"], "a condition is missing"),
             ("lr > 1e-4", ["half"], "1 run"),
             ("lrr > 1e-4", [], "lrr"),
             ("lr > 1e-4", ["half"], "1 run"),

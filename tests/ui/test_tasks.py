@@ -252,7 +252,7 @@ TASKS: dict[str, Task] = {
     ),
     "what did I change": Task(
         1,
-        (sees("1 change waits for a restart"), "d",
+        (sees("1 change needs a restart"), "d",
          sees("File and running differ", "trainer.optim.lr 0.0002 → 0.0005")),
         before=edit_lr,
     ),

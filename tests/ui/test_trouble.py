@@ -249,5 +249,5 @@ async def test_where_no_log_has_an_error_that_is_said_once(
     async with open_app(FakeExperiment(failed_trainer(), NO_GPU, knob_table())) as pilot:
         await press(pilot, "o", "E")
         await until(pilot, lambda: said(pilot))
-        assert said(pilot) == ["No log has an error"]
+        assert said(pilot) == ["No errors in any log"]
         assert overview(pilot).panels.selected == "orchestrator"

@@ -122,10 +122,10 @@ def test_it_is_not_meant(text: str) -> None:
     [
         ("reward > high", "reward cannot be compared with 'high'", 9, "a number"),
         ("state == faild", "no state 'faild'", 9, "did you mean failed?"),
-        ("(reward > 1", "this bracket is not closed", 0, "for example"),
-        ("reward > 1)", "')' closes no open bracket", 10, ""),
+        ("(reward > 1", "unclosed '('", 0, "for example"),
+        ("reward > 1)", "unexpected ')'", 10, ""),
         ("reward >", "reward > what?", 8, ""),
-        ("reward > 1 and", "it ends too early", 14, ""),
+        ("reward > 1 and", "incomplete: a condition is missing", 14, ""),
         ("is:livin", "no 'livin'", 3, "did you mean living?"),
         ("name:~(a", "invalid regular expression", 6, ""),
         ("age < yesterday", "age cannot be compared with 'yesterday'", 6, "an age: 90s"),

@@ -133,7 +133,7 @@ def test_runs_of_different_days_lie_over_each_other_by_time() -> None:
 
 def test_a_chart_of_a_series_that_is_not_there_says_so() -> None:
     model = loaded(FakeSeries(), chart(REWARD))
-    assert model.frame(chart(REWARD), BY_STEP).note == "no value yet"
+    assert model.frame(chart(REWARD), BY_STEP).note == "no values yet"
     assert model.full_span(BY_STEP) == (0, 1)
 
 

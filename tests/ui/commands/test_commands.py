@@ -150,7 +150,7 @@ async def test_a_checkpoint_is_chosen_from_those_there_are() -> None:
     experiment.planner = lambda request: Plan(stop=("trainer",), start=("trainer",))
     commands.restart_menu()
     await frontend.done()
-    assert frontend.notices[-1].startswith("No checkpoint to continue from")
+    assert frontend.notices[-1].startswith("No checkpoint to restart from")
 
 
 @pytest.mark.parametrize(
@@ -314,4 +314,4 @@ async def test_old_checkpoints_are_deleted_once_it_is_agreed_to() -> None:
     assert [type(dialog) for dialog in frontend.dialogs] == [ChoiceMenu, RowsDialog]
     assert len(experiment.pruned) == 1
     assert looks == [experiment.checkpoint_report]
-    assert frontend.notices[0].startswith("Deleted; ")
+    assert frontend.notices[0].startswith("Checkpoints deleted; ")

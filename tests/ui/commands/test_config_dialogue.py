@@ -110,9 +110,9 @@ async def test_a_review_asks_and_writes(command: str, answer: str, default: str,
     ("command", "heading"),
     [
         ("review", "Write 1 edit?"),
-        ("apply", "Write 1 edit and restart what reads it?"),
-        ("undo", "Take back: orchestrator.batch_size 128 → 64?"),
-        ("redo", "Make again: seq_len 2048 → 4096?"),
+        ("apply", "Write 1 edit and restart its readers?"),
+        ("undo", "Undo: orchestrator.batch_size 128 → 64?"),
+        ("redo", "Redo: seq_len 2048 → 4096?"),
     ],
 )
 async def test_a_review_that_is_left_forgets_nothing(command: str, heading: str) -> None:
@@ -196,7 +196,7 @@ async def test_a_rollback_restarts_and_no_is_its_default() -> None:
     desk.state.status = running_status(rollback=OFFER)
     await desk.do(desk.config.roll_back)
     assert desk.dialog().default == "no"
-    assert "orchestrator ended right after it: exited 1" in desk.dialog().body.plain
+    assert "orchestrator ended right after this edit: exited 1" in desk.dialog().body.plain
     assert desk.experiment.executed == [Request(action="undo", base=BASE, restart=True)]
 
 
@@ -243,7 +243,7 @@ async def test_what_the_runs_own_copy_says_beside_its_original_is_shown() -> Non
     desk = Desk(config_experiment(), None, since_origin=SINCE_ORIGIN)
     all_stopped(desk)
     await desk.do(desk.config.show_pending)
-    assert "original → this run's own copy" in desk.dialog().body.plain
+    assert "original → this run's copy" in desk.dialog().body.plain
     assert '+name = "outputs/weights/step_100"' in desk.dialog().body.plain
 
 
@@ -283,7 +283,7 @@ async def test_an_editor_that_changes_nothing_or_fails_says_so() -> None:
 
     desk = with_text(lambda text: text)
     await desk.do(desk.config.edit_outside)
-    assert desk.frontend.notices == ["Unchanged: nothing was written"]
+    assert desk.frontend.notices == ["Unchanged; nothing written"]
     desk.experiment.editor = fail
     await desk.do(desk.config.edit_outside)
     assert desk.frontend.errors == [error]
@@ -302,7 +302,7 @@ async def test_a_text_that_is_no_toml_goes_back_to_the_editor_and_is_kept() -> N
     assert desk.dialogs == [EditAgain, EditAgain]
     assert "rl.toml:1:5: a table needs its ]" in desk.dialog().body.plain
     assert desk.experiment.edited == ["a = 1\r\n", "a = ["]
-    assert desk.frontend.notices == ["Not written. Your text is kept: $ resumes the edit"]
+    assert desk.frontend.notices == ["Not written. Your text is kept; $ resumes the edit"]
     desk.experiment.editor = lambda text: "a = 3"
     await desk.do(desk.config.edit_outside)
     assert desk.dialogs[2:] == [ChoiceMenu, ConfigReview]

@@ -136,7 +136,7 @@ async def test_escape_ends_a_search_that_goes_on(path: Path) -> None:
     write(path, "x\n" * 2_000_000)
     async with running(path) as (pane, pilot):
         searching = asyncio.create_task(search(pilot, "x"))  # returns only when nothing goes on any more
-        is_said = words(pane, "esc ends it")
+        is_said = words(pane, "esc cancels")
         for _ in range(1000):
             if is_said() and not isinstance(pilot.app.screen, SearchLine):
                 break
@@ -144,6 +144,6 @@ async def test_escape_ends_a_search_that_goes_on(path: Path) -> None:
         assert is_said()
         pilot.app.simulate_key("escape")
         await searching
-        assert "esc ends it" not in subtitle(pane)
+        assert "esc cancels" not in subtitle(pane)
         assert pane.model.search is not None
         assert len(pane.model.search.offsets) < 1_000_000

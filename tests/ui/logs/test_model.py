@@ -147,7 +147,7 @@ def test_wrapped_log_follows_the_last_row() -> None:
     assert reader.shown == ["x" * 38] * 8 + ["y" * 38] * 2
     reader.model.move_rows(-3)
     assert reader.shown == ["x" * 38] * 10
-    assert reader.status == "every line · 1 line below, G follows"
+    assert reader.status == "unfolded · 1 line below, G follows"
 
 
 def test_truncation_while_scrolled_back_and_while_following() -> None:
@@ -192,7 +192,7 @@ def test_a_line_cut_at_its_start_is_completed_by_older_text() -> None:
 def test_top_of_a_log_that_is_not_indexed_yet() -> None:
     reader, _ = opened(hidden=75)
     reader.window.move_to_start()
-    assert reader.status == "looking for the start"
+    assert reader.status == "going to the start"
     while reader.window.seek_pause_s is not None:
         reader.window.continue_seeking()
     assert reader.shown == numbers(0, 10)
@@ -216,7 +216,7 @@ def test_a_place_that_another_machine_looks_for_is_shown_when_it_is_there() -> N
     reader, log = opened(hidden=50)
     log.is_waiting = True
     reader.model.go_to(20)
-    assert reader.status == "looking for the line"
+    assert reader.status == "going to the line"
     log.start, log.is_waiting = 0, False
     reader.window.continue_seeking()
     assert "line 20" in reader.shown
@@ -300,7 +300,7 @@ def test_a_match_far_to_the_right_and_in_a_folded_line_is_seen(path: Path) -> No
 def test_only_matches_then_all_lines_at_the_same_place(path: Path) -> None:
     reader = opened_file(path)
     reader.search(lambda: reader.model.search_text("LINE 1[0-9]+3$"))
-    assert "is not in it" in reader.status
+    assert "no match for “" in reader.status
     reader.model.only = True
     reader.search(lambda: reader.model.search_text("line 1[0-9]+3$"))
     assert "only “line 1[0-9]+3$”: 110" in reader.status
@@ -357,7 +357,7 @@ def test_a_search_that_goes_on_is_cancelled_and_keeps_its_matches(path: Path) ->
     model = LogModel(works.append, ended.append, KEYS.__getitem__)
     model.set_log(LogFile(path), open_search=partial(search_file, path))
     model.search_text("x")
-    assert model.status.startswith("searching “x”: 0 %, 0 found, esc ends it")
+    assert model.status.startswith("searching “x”: 0 %, 0 found, esc cancels")
     search = model.search
     assert search is not None
     model.leave()
@@ -394,7 +394,7 @@ def test_lines_are_selected_from_the_newest_up_and_copied_as_they_were_written(p
     reader.model.toggle_selection()
     reader.model.move_rows(-1)
     reader.model.move_rows(-1)
-    assert reader.status == "3 lines selected: y copies, W writes, esc"
+    assert reader.status == "3 lines selected: y copies, W writes, esc cancels"
     lines = [f"12:00:{n % 60:02d}    INFO line {n}" for n in (1997, 1998, 1999)]
     assert reader.model.copied() == ("\n".join(lines), "3 lines")
     assert [row.selected for row in reader.model.visible[-4:]] == [None, *[(0, 58)] * 3]
@@ -411,10 +411,10 @@ def test_characters_are_copied_as_they_are_shown() -> None:
     assert start is not None
     assert end is not None
     reader.model.select_through(end, start)
-    assert reader.model.copied() == ("日本 loss\nsec", "what is shown of 2 lines")
-    assert reader.status == "2 lines selected: y copies, W writes, esc"
+    assert reader.model.copied() == ("日本 loss\nsec", "parts of 2 lines")
+    assert reader.status == "2 lines selected: y copies, W writes, esc cancels"
     reader.model.select_through(start, start)
-    assert reader.status == "1 character selected: y copies, W writes, esc"
+    assert reader.status == "1 character selected: y copies, W writes, esc cancels"
     reader.model.lay_out()
     assert [row.selected for row in reader.model.visible] == [(11, 12), None]
     reader.model.select_word(TextPosition(0, 17))

@@ -75,7 +75,7 @@ async def test_a_drag_selects_characters_and_copies_what_is_shown(open_pane: Rem
     pane, mouse, pilot = open_pane
     top = shown(pane)[0]
     await mouse.drag((5, 0), (8, 0), (11, 0))
-    assert subtitle(pane) == "7 characters selected: y copies, W writes, esc"
+    assert subtitle(pane) == "7 characters selected: y copies, W writes, esc cancels"
     strip = pane.render_line(0)
     reverse = [piece.text for piece in strip if piece.style is not None and piece.style.reverse]
     assert "".join(reverse) == top[5:12]
@@ -92,7 +92,7 @@ async def test_a_drag_over_lines_joins_them_and_stops_following(open_pane: Remot
     assert not pane.model.window.follow
     taken = await copied(pilot, "W")
     assert taken.text == "\n".join([rows[1][8:], rows[2], rows[3][:4]])
-    assert (taken.what, taken.name) == ("what is shown of 3 lines", "trainer.log")
+    assert (taken.what, taken.name) == ("parts of 3 lines", "trainer.log")
 
 
 async def test_beyond_an_edge_the_log_scrolls(open_pane: RemoteHandle) -> None:

@@ -154,7 +154,7 @@ async def test_a_double_click_zooms_and_back(experiment: FakeExperiment, open_ap
 
 def test_the_line_says_what_there_is_room_for() -> None:
     assert arrange_words("trainer", 120).plain == (
-        " Arrange trainer  h j k l move  + - height  < > width  x hide  c charts  a all  0 as usual  tab next"
+        " Arrange trainer  h j k l move  + - height  < > width  x hide  c charts  a all  0 reset  tab next"
         "  esc ends"
     )
     assert arrange_words("trainer", 60).plain == " Arrange trainer  h j k l move  + - height  esc ends"

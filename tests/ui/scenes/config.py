@@ -17,7 +17,7 @@ CONSEQUENCES = (
 
 SCENES: dict[str, Scene] = {
     "config": scene(
-        CONFIG, ("6",), "reverse-text · Config · 1 change waits for a restart: A · rl.toml", "128 → 64",
+        CONFIG, ("6",), "reverse-text · Config · 1 change needs a restart: A · rl.toml", "128 → 64",
         "default 20 · 1 or more · read by orchestrator and trainer",
         "prompts per step 4 · tokens per step 131,072 · rollouts in flight 128", PROBLEM, "A apply", small=(),
     ),
@@ -38,13 +38,13 @@ SCENES: dict[str, Scene] = {
     ),
     "editor-fraction": scene(
         CONFIG, ("ctrl+k", *"j" * 12, "enter", "right"),
-        "✓ budget 71.9 of 141 GiB on GPU 0 · leaves the trainer 69.1 GiB · it held up", "┊ safe up to 0.71",
+        "✓ budget 71.9 of 141 GiB on GPU 0 · leaves the trainer 69.1 GiB · trainer peak", "┊ safe up to 0.71",
         "+gpu_memory_utilization = 0.51", "memory     leaves the trainer 69.1 GiB, it held up to 40.0",
         middle=(),
     ),
     "editor-fraction-too-much": scene(
         CONFIG, ("ctrl+k", *"j" * 12, "enter", *["up"] * 6), "▊  0.8",
-        "⚠ budget 113 of 141 GiB on GPU 0 · leaves the trainer 28.2 GiB", "┊ safe up to 0.71",
+        "✗ budget 113 of 141 GiB on GPU 0 · leaves the trainer 28.2 GiB", "┊ safe up to 0.71",
         "⚠ leaves the trainer 28.2 GiB, it held up to 40.0", small=(),
     ),
     "editor-list": scene(
@@ -58,7 +58,7 @@ SCENES: dict[str, Scene] = {
     ),
     "review": scene(CONFIG, (*COLLECT, "W"), "Write 1 edit?", *CONSEQUENCES, COLLECTED, small=(), middle=()),
     "apply": scene(
-        CONFIG, (*COLLECT, "A"), "Write 1 edit and restart what reads it?", *CONSEQUENCES,
+        CONFIG, (*COLLECT, "A"), "Write 1 edit and restart its readers?", *CONSEQUENCES,
         "lose       2 steps · resumes after step 10", "enter: Cancel · y: Write + restart", middle=(),
     ),
     "overview-collected": scene(
@@ -66,7 +66,7 @@ SCENES: dict[str, Scene] = {
         "W write", "u undo", wide=(),
     ),
     "conflict": scene(
-        on(conflicting), (*COLLECT, "W"), "The file was changed by somebody else",
+        on(conflicting), (*COLLECT, "W"), "The file has changed on disk",
         "rl.toml: both sides changed", "you saw 64  now 96  yours 128", "+batch_size = 96",
         "Write mine    Take theirs", small=(), middle=(),
     ),
@@ -77,13 +77,13 @@ SCENES: dict[str, Scene] = {
         "enter: review · esc: cancel", middle=(),
     ),
     "pending": scene(
-        CONFIG, ("6", "d"), "File and running differ", "running → file, and who reads it:",
+        CONFIG, ("6", "d"), "Differences", "running → file, and its readers:",
         "orchestrator.batch_size 128 → 64  orchestrator", "lose       2 steps · resumes after step 10",
         middle=(),
     ),
     "pending-own-copy": scene(
-        on(own_copy_experiment), ("6", "d"), "File and running differ",
+        on(own_copy_experiment), ("6", "d"), "Differences",
         "+name = \"outputs/weights/step_100\"",
-        "original → this run's own copy, on which edits work:", small=(),
+        "original → this run's copy, which edits change:", small=(),
     ),
 }  # fmt: skip

@@ -27,7 +27,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "eight": ("71.2/80.0  98%  58°", "56.4/80.0  98%  64°"),
     "mig": ("17.1/39.5", "█ inference 17.1 · peak 17.6 · budget 0.5 ┊ 19.8", "░ free 22.4", "12.2/39.5"),
     "lost": (INFERENCE_OF_80, "░ free 8.8", LOST),
-    "no-driver": ("No GPU to show: the NVIDIA driver is not installed",),
+    "no-driver": ("No GPUs: the NVIDIA driver is not installed",),
     "estimates": ("█ inference ~11.2", "▒ trainer ~8.6 · peak 9.1", "▦ unknown owner 0.7  ░ free 3.5"),
     "unified": ("unified memory", "63.0/120", "█ inference 41.0 · peak 41.5 · budget 0.4", "░ free 56.6"),
     "old-driver": ("incl. reserved", "11.2/24.0", INFERENCE_OF_24, "░ free 12.8"),
@@ -35,7 +35,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "orphans": (NO_INFERENCE, "× leftover 9.4  ? unknown 3.0  ▤ alice 1.2  ░ free 4.3"),
     "bad-verdict": ("▒ trainer 14.9", NO_INFERENCE, "✗ inference needs 12.0 GiB free, 9.1 are free"),
     "good-verdict": (NO_INFERENCE, "✓ fits: inference takes 12.0 of 15.4 GiB free, 3.4 stay for the"),
-    "worn": (INFERENCE_OF_80, "slowed: power brake and thermal slowdown", "3 uncorrected memory errors"),
+    "worn": (INFERENCE_OF_80, "throttled: power brake and thermal slowdown", "3 uncorrected memory errors"),
     "other-host": ("8.6/24.0", "node7", "71.2/80.0", UNREACHED),
 }  # fmt: skip
 """Panel and screen alike. "mismatch" and "four" look like "no-driver", "two" and "eight"."""
@@ -44,7 +44,7 @@ ON_PANEL: dict[str, tuple[str, ...]] = {
     "eight": ("█ inference 282 · on 4 GPUs · peak 71.7 each", "▒ trainer 224 · on 4 GPUs · peak 57.9 each"),
     "mig": ("0.0 H100 MIG 3g.40gb", "0.1 H100 MIG 3g.40gb"),
     "orphans": ("⚠ unknown pid 5120 python 3.0 GiB · K", "K end"),
-    "worn": ("⚠ GPU 0, 1: slowed", "⚠ GPU 0: 3 uncorrected"),
+    "worn": ("⚠ GPU 0, 1: throttled", "⚠ GPU 0: 3 uncorrected"),
     "other-host": (INFERENCE_OF_80,),
 }
 ON_SCREEN: dict[str, tuple[str, ...]] = {
@@ -90,9 +90,10 @@ def panel(name: str) -> Scene:
 def screen(name: str) -> Scene:
     has_gpus = bool(SCENARIOS[name].devices)
     words = (*WORDS[name], *ON_SCREEN.get(name, ()))
-    title = "GPUs · driver 570.124 · read every 1 s" if has_gpus else "reverse-text · GPUs"
+    title = "GPUs · driver 570.124 · every 1 s" if has_gpus else "reverse-text · GPUs"
     return scene(
-        app_with(name), to_screen, title, "pid    user", "last 10 minutes", "+ closer  - wider", *words,
+        app_with(name), to_screen, title, "pid    user", "last 10 minutes", "+ less time",
+        *words,
         small=(), huge=(),
     )  # fmt: skip
 

@@ -41,7 +41,7 @@ from rltui.ui.app import RltuiApp
 RUNNING = "● running · step 12/20 "
 INFERENCE = "inference ● ready 41m · :8000 · KV 41 % · 128 run 12 wait"
 TRAINER = "trainer ● running 41m · step 12 · loss 0.02 · waiting for batch"
-CHANGE = "1 change waits for a restart: A"
+CHANGE = "1 change needs a restart: A"
 FAILED = "✗ failed: inference · step 12/20"
 UNWELL = ("· ⚠ reward collapsed", "⚠ reward collapsed: the reward was 0.96 around step 38")
 LEFTOVERS = (
@@ -97,7 +97,7 @@ SCENES: dict[str, Scene] = {
     ),
     "done": scene(
         without_gpu(done_status()), (), "✓ done · step 20/20", "100 %", "orchestrator ✓ exited 0",
-        "No GPU to show: the NVIDIA driver is", middle=(),
+        "No GPUs: the NVIDIA driver is", middle=(),
     ),
     "stopped": scene(
         without_gpu(stopped_status()), (), "○ stopped", "Not started yet. s starts it, S starts everything.",
@@ -123,11 +123,11 @@ SCENES: dict[str, Scene] = {
         "enter / y: Restart · esc: Cancel", small=(),
     ),
     "kill": scene(
-        on(FakeExperiment), ("colon", *"kill", "enter"), "Kill inference and all its processes at once?",
+        on(FakeExperiment), ("colon", *"kill", "enter"), "Kill inference and all its processes?",
         "enter: Cancel · y: Kill · esc: Cancel", middle=(),
     ),
     "restart-menu": scene(
-        on(FakeExperiment), ("R",), "Restart set of inference", "Restart everything from scratch",
+        on(FakeExperiment), ("R",), "Restart inference and its dependents", "Restart everything from scratch",
         "Trainers resume from the newest complete checkpoint", "enter: choose · esc: cancel", small=(),
     ),
     "knob-editor-enum": scene(
@@ -155,8 +155,8 @@ SCENES: dict[str, Scene] = {
         "Choose what to restart, and from which", "search all logs for restart", middle=(),
     ),
     "links": scene(
-        on(with_links), ("colon", *"links", "enter"), "Pages about this run", "W&B run (trainer)", "http://localhost:7788",
-        "enter: open it in a browser · y: copy its address · esc: close", small=(),
+        on(with_links), ("colon", *"links", "enter"), "Links of this run", "W&B run (trainer)", "http://localhost:7788",
+        "enter: open in a browser · y: copy the URL · esc: close", small=(),
     ),
     "backoff": scene(
         in_trouble(backoff_status()), ("t",), "◐ starting · step 12/20", "orchestrator ◌ waiting for trainer",
@@ -197,8 +197,8 @@ SCENES: dict[str, Scene] = {
     ),
     "readonly": scene(
         in_trouble(orphans_status(), readonly=True), (), "reverse-text · read-only", FAILED,
-        "⚠ 2 leftover processes of inference attempt 1:", "d differs  / search",
-        small=("1 change waits for a restart─",), huge=("1 change waits for a restart ─",),
+        "⚠ 2 leftover processes of inference attempt 1:", "d diff  / search",
+        small=("1 change needs a restart─",), huge=("1 change needs a restart ─",),
     ),
     "memory-fix": scene(
         on(lambda: with_out_of_memory(*REMEDIES)), ("t",), "✗ failed: trainer", "▸ trainer ✗ failed code 1",
@@ -214,6 +214,7 @@ SCENES: dict[str, Scene] = {
     "watch": scene(
         lambda folder: make_app(watching(), component_ids=(), log_ids=LOG_IDS), (), "observed · step 12/20",
         "▸ inference ● growing · logs/latest/inference.log", "trainer ○ quiet 12m · logs/latest/trainer.log",
-        "envs ◌ no file yet", "Looked for logs/latest/envs.log and 2 more.", small=(), huge=("observed run",),
+        "envs ◌ no file yet", "Waiting for logs/latest/envs.log or 2 others.",
+        small=(), huge=("observed run",),
     ),
 }  # fmt: skip

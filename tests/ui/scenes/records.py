@@ -148,8 +148,8 @@ SCENES: dict[str, Scene] = {
         "answer 817 to t2", "esc back", small=(),
     ),
     "rollouts-comparing": scene(
-        with_rollouts, rollouts("enter", "c"), ROLLOUTS, "This one · step 8 · reward 0.500",
-        "The other one · step 7 · reward 0.500", "group 72c4f2e91 · reverse-text", "Reverse: t2", small=(),
+        with_rollouts, rollouts("enter", "c"), ROLLOUTS, "This sample · step 8 · reward 0.500",
+        "The other sample · step 7 · reward 0.500", "group 72c4f2e91 · reverse-text", "Reverse: t2", small=(),
         medium=("answer 816 to t2", "answer 716 to t2"),
     ),
     "checkpoints": scene(
@@ -160,14 +160,14 @@ SCENES: dict[str, Scene] = {
         huge=("parts     trainer orchestrator weights", "u undo restart"),
     ),
     "checkpoints-prune": scene(
-        on(with_checkpoints), to_prune, "Delete checkpoints? They do not come back.",
+        on(with_checkpoints), to_prune, "Delete checkpoints? This cannot be undone.",
         "checkpoint 440 (2.1 GiB), incomplete: no orchestrator", "free      6.3 GiB",
         "checkpoint 480: default for resume", "enter: Cancel · y: Delete · esc: Cancel", small=(),
     ),
     "checkpoints-upload": scene(
         on(with_checkpoints), ("9", "colon", *"upload", "enter", *"alice/m", "enter"), "Upload to alice/m?",
-        "2 files, 3.0 GiB: config.json, [x].safetensors", "A repository that does not exist yet is made.",
-        "enter: Cancel · y: Upload it, private · esc: Cancel", small=(),
+        "2 files, 3.0 GiB: config.json, [x].safetensors", "A missing repository is created.",
+        "enter: Cancel · y: Upload as private · esc: Cancel", small=(),
     ),
     "evaluations": scene(
         on(with_evals), ("V", *"jjjjjj"), "reverse-text · Evaluations · from base to the last step",
@@ -182,6 +182,6 @@ SCENES: dict[str, Scene] = {
     ),
     "evaluations-ask": scene(
         on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts of each",
-        "60 rollouts · the newest weights, asked of the run's own server", "enter: ask for it", small=(),
+        "60 rollouts · the newest weights, on the run's own server", "enter: evaluate", small=(),
     ),
 }  # fmt: skip

@@ -89,9 +89,9 @@ SCENES: dict[str, Scene] = {
         "completed steps, and of how many", "shift+↑↓: move · space: toggle", medium=(),
     ),
     "runs-trash": scene(
-        with_runs, (*"jjjjjj", "delete"), "Put baseline into the trash?", "baseline  /runs/baseline",
-        "40.0 GiB (rltui runs trash --empty).",
-        "enter: Cancel · y: To the trash · esc: Cancel",
+        with_runs, (*"jjjjjj", "delete"), "Move baseline to the trash?", "baseline  /runs/baseline",
+        "emptying it frees 40.0 GiB (rltui runs", "restore RUN undoes this.",
+        "enter: Cancel · y: Move to trash · esc: Cancel",
         small=(),
     ),
     "runs-none": scene(
@@ -101,14 +101,14 @@ SCENES: dict[str, Scene] = {
     "queue": scene(
         with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui Queue · ‖ paused · 3 queued · 1 starting",
         "▸ ◌  big", "4 of 8 GPUs needed, 3 free: GPU 0 is used by sweep-lr1e-6", "4 GPUs · 3 tries",
-        "✓  base", "Paused: the machine was restarted. P resumes.", "P pause",
+        "✓  base", "Paused: the machine was restarted. P resumes.", "P resume ",
         small=("unknown knob [red]learning_rte…",),
         medium=("trainer: exited 1; retrying in 1m30s", "unknown knob [red]learning_rte[/red]"),
         huge=("stopped by the rule 'kl > 10': kl 14.2 at step 31",),
     ),
     "compare": scene(
         with_compared, to_rate, "rltui Compare · 4 runs · 4 keys differ", "base",
-        "Config · 4 of 46 keys differ, the others are alike", "0.834", "0.906", "600/600",
+        "Config · 4 of 46 keys differ, the rest are equal", "0.834", "0.906", "600/600",
         small=("cold", "▸ lr"), medium=("▸ lr", "120/600", "lr10-warm  1e-5"),
         huge=("▸ trainer.optim.lr", LONE, "± is the deviation of single steps"),
     ),

@@ -48,7 +48,7 @@ def opened(
     )
     try:
         ready = "trainer * running" if "LC_ALL" in variables else "trainer ● running"
-        terminal.expect(ready, "1 change waits", "A apply")
+        terminal.expect(ready, "1 change needs", "A apply")
         terminal.painted_at()
         yield terminal
     finally:

@@ -18,7 +18,7 @@ from rltui.tinyrl.inference.listener import bind
 from rltui.tinyrl.log_lines import warning
 
 _PROGRAMS = {
-    "rl": "run the next three together, each with a log file: one command for a batch system",
+    "rl": "run the next three together, each with its own log file, as one batch job",
     "inference": "serve the model over HTTP",
     "orchestrator": "sample rollouts, score them, send batches",
     "trainer": "update the weights",

@@ -39,7 +39,7 @@ def run(config: RlConfig, argv: list[str]) -> int:
         TinyrlError: if its port is busy, or it does not answer in time.
     """
     if int(os.environ.get("SLURM_RESTART_COUNT") or 0):
-        info("Started again by SLURM, going on from the newest checkpoint")
+        info("Restarted by SLURM, resuming from the newest checkpoint")
         argv = [*argv, "--ckpt.resume-step", "-1"]
     logs = Path(config.output_dir) / "logs"
     logs.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def _wait_for_server(config: RlConfig, server: subprocess.Popen[bytes]) -> bool:
                 return True
         except (urllib.error.URLError, OSError):
             time.sleep(_POLL_S)
-    raise TinyrlError(f"the inference server does not answer at {url} within {_READY_S:.0f} s")
+    raise TinyrlError(f"no answer from the inference server at {url} within {_READY_S:.0f} s")
 
 
 def _wait_for_end(programs: dict[str, subprocess.Popen[bytes]]) -> None:

@@ -58,8 +58,8 @@ def rl_rules() -> tuple[Rule, ...]:
         name = v[f"{env}.id"]
         if name in _ENVIRONMENTS:
             return None
-        guess = did_you_mean(name, _ENVIRONMENTS) or f"there is {' and '.join(_ENVIRONMENTS)}"
-        return f"{env}.id is {display(name)}: {guess}"
+        guess = did_you_mean(name, _ENVIRONMENTS) or f"available: {', '.join(_ENVIRONMENTS)}"
+        return f"{env}.id: unknown environment {display(name)}: {guess}"
 
     return (
         _folder_rule("output_dir", "outputs/reverse-text"),
@@ -85,8 +85,8 @@ def sft_rules(prefix: str) -> tuple[Rule, ...]:
         if v[seq_len] >= needed:
             return None
         return (
-            f"{seq_len} ({v[seq_len]}) is too short for {longest} ({v[longest]}): a text, its "
-            f"reversal and {_SPECIAL_TOKENS} special tokens need {needed}"
+            f"{seq_len} ({v[seq_len]}) must be at least {needed} for {longest} ({v[longest]}): a text, "
+            f"its reversal and {_SPECIAL_TOKENS} special tokens"
         )
 
     def whole_heads(v: Values) -> str | None:

@@ -183,7 +183,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     @property
     def _experiment(self) -> Experiment:
-        assert self._overview is not None, "there is no such screen"
+        assert self._overview is not None, "no experiment is open"
         return self._overview.experiment
 
     # from one experiment to another
@@ -213,7 +213,9 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             await show_error(self, error)
             return
         if not isinstance(self.screen, BaseScreen):  # a dialog has opened meanwhile, and must be answered
-            self.notify(f"{clean_line(experiment.name)} was not opened: answer this first", markup=False)
+            self.notify(
+                f"{clean_line(experiment.name)} was not opened; answer this dialog first", markup=False
+            )
             return
         overview = self._new_overview(experiment)
         self._replace(overview)
@@ -371,7 +373,7 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             name = clean_line(self._experiment.name)
             self.exit(message=f"Detached; nothing is running. {rltui} {name} opens it again.")
             return
-        ends = "ends the observation" if self._experiment.observed else "stops it"
+        ends = "stops observing" if self._experiment.observed else "stops it"
         self.exit(message=f"Detached: everything keeps running. {rltui} opens it again, {rltui} down {ends}.")
 
     def action_explain_interrupt(self) -> None:

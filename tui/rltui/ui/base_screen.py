@@ -54,12 +54,12 @@ SCREEN_KEYS = (
     bind(verbs.SCREEN_ROLLOUTS, "show_screen('rollouts')"),
     own("screen.config", "6", "show_screen('config')", "config",
         "Config: every key with its meaning and default", Scope.SCREENS),
-    own("screen.runs", "7", "show_screen('runs')", "runs", "Runs: all of them, to compare or to open one",
+    own("screen.runs", "7", "show_screen('runs')", "runs", "Runs: list, compare and open runs",
         Scope.SCREENS),
     own("screen.events", "8", "show_screen('events')", "events", "Events: starts, crashes, edits, alerts",
         Scope.SCREENS),
     own("screen.checkpoints", "9", "show_screen('checkpoints')", "checkpoints",
-        "Checkpoints: what the run can go back to", Scope.SCREENS),
+        "Checkpoints: restart from one, or fork", Scope.SCREENS),
     own("screen.evals", "V", "show_screen('evals')", "evaluations",
         "Evaluations: base model, SFT, checkpoints, runs", Scope.SCREENS),
     bind(verbs.SCREEN_QUEUE, "show_screen('queue')"),
@@ -309,7 +309,7 @@ class BaseScreen(NotifyingScreen[None]):
         if request is not None and request.text:
             self.post_message(request)
         else:
-            self.notify("There is nothing to copy under the cursor", markup=False)
+            self.notify("Nothing to copy under the cursor", markup=False)
 
     @on(MessageLine.AllWanted)
     def action_show_messages(self) -> None:

@@ -102,17 +102,15 @@ async def copy(request: CopyRequested, app_state: AppState, write: Callable[[str
     name = request.what or f"“{truncate(clean_line(request.text), _WORDS_OF_A_COPY)}”"
     if request.name and app_state.current is not None:
         path = app_state.current.experiment.save(request.name, f"{request.text}\n" if request.text else "")
-        return f"Written in {clean_line(path)} ({name})"
+        return f"Wrote {name} to {clean_line(path)}"
     sequence = clipboard_sequence(request.text, inside_tmux=is_inside_tmux())
     if sequence is not None and write is not None:
         write(sequence)
-    message = f"Copied {name}" if sequence is not None else f"Too much for a clipboard: {name}"
+    message = f"Copied {name}" if sequence is not None else f"Too large for the clipboard: {name}"
     other_clipboard, runs = may_keep_it(), app_state.runs
     if other_clipboard == TMUX and await asyncio.to_thread(runs.copy_to_tmux, request.text):
-        return f"{message}; tmux has it too"
+        return f"{message}; also in tmux's buffer"
     if sequence is not None and not other_clipboard:
         return message
-    preposition = (
-        "written to" if sequence is None else f"in case {other_clipboard} keeps it for itself, also in"
-    )
+    preposition = "written to" if sequence is None else f"if {other_clipboard} blocks the clipboard, see"
     return f"{message}; {preposition} {clean_line(await asyncio.to_thread(runs.save_copy, request.text))}"

@@ -71,7 +71,7 @@ class EventListing:
             if not is_checkpoint or len(steps) < 2 or _CHECKPOINT in self.filter.kinds:
                 yield from items
             else:
-                text = f"checkpoints {steps_text(steps)} are complete"
+                text = f"checkpoints {steps_text(steps)} complete"
                 yield replace(items[-1], entry=items[-1].entry.model_copy(update={"text": text}))
 
     def _admits(self, item: EventItem) -> bool:
@@ -103,14 +103,14 @@ class EventListing:
         mark_count = sum(annotation_kind(entry.kind, entry.data) is not None for entry in entries)
         checkpoints = sum(item.kind == _CHECKPOINT for item in self.items)
         choices = {
-            _USUAL: ("all but checkpoints", f"{len(entries) - checkpoints} events"),
+            _USUAL: ("without checkpoints", f"{len(entries) - checkpoints} events"),
             _ALL: ("all", f"{len(entries)} events"),
-            _MARKS: ("what the charts mark", f"{mark_count}: edits, crashes, alerts, notes, checkpoints …"),
+            _MARKS: ("marked on the charts", f"{mark_count}: edits, crashes, alerts, notes, checkpoints …"),
         }
         for kind, count in Counter(item.kind for item in self.items).most_common():
             choices[f"kind {kind}"] = kind, count_text(count, "event")
         for name, count in Counter(entry.component for entry in entries if entry.component).most_common():
-            choices[f"of {name}"] = f"of {clean_line(name)}", count_text(count, "event")
+            choices[f"of {name}"] = f"from {clean_line(name)}", count_text(count, "event")
         return choices
 
     def choose(self, choice: str) -> None:

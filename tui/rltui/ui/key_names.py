@@ -48,7 +48,7 @@ def typed_key(text: str) -> str:
         raise ValueError(f"{text}: write the character itself, such as {base.upper()}")
     name = "+".join([*modifiers, base])
     if other := _SAME_FOR_TERMINALS.get(name):
-        raise ValueError(f"{text}: terminals send {other} for it")
+        raise ValueError(f"{text}: terminals send {other} for this key")
     if "alt" in modifiers:
         raise ValueError(f"{text}: many terminals reserve alt")
     if name not in {key.value for key in Keys}:

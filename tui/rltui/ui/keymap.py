@@ -84,8 +84,7 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
                     raise _fault(
                         path,
                         id_,
-                        f"on the {context.value}, {key_text(key)} is already the key of {_name(other)}, "
-                        f"not of {_name(id_)}",
+                        f"{key_text(key)} is taken by {_name(other)} on the {context.value}",
                         hint=f'give {other} another key, or none: "{other}" = []',
                     )
     return {id_: keys for id_, keys in keys_by_id.items() if keys != _DEFAULTS[id_]}
@@ -122,7 +121,7 @@ def _screens_of(id_: str) -> tuple[KeyContext, ...]:
 
 
 def _fault(path: Path, id_: str, fault: str, *, hint: str = "") -> ConfigError:
-    fallback = "until then the default keys are used"
+    fallback = "the default keys are used until then"
     return ConfigError(
         f"{settings.location_of_key(path, 'keys', id_)}: keys.{id_}: {fault}",
         hint=f"{hint}; {fallback}" if hint else fallback,

@@ -158,7 +158,7 @@ class Messages:
             yield
         except asyncio.CancelledError:
             if wait.is_cancelled:
-                self.say(f"Not waited for: {wait.what}")
+                self.say(f"Cancelled: {wait.what}")
             raise
         finally:
             self._waits.remove(wait)

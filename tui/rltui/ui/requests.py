@@ -13,7 +13,7 @@ from rltui.ui.actions import key_of
 from rltui.ui.text import clean_line
 
 READONLY_TEXT = "Read-only: nothing can be changed from here. Open it without --readonly to do so."
-OBSERVED_TEXT = "Observed: rltui did not start this run. There is nothing to start, stop or edit here."
+OBSERVED_TEXT = "Observed: rltui did not start this run and cannot start, stop or edit it."
 OPENS_AGAIN = ("command", ("components.request", "start-all"))
 """The action that opens a finished run with a supervisor."""
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
@@ -38,7 +38,7 @@ def component_of_role(role: str, ids: Sequence[str]) -> str | None:
 
 def finished_text() -> str:
     opens = key_of("component.start-all")
-    return f"Nothing of this run lives: it is read from its files. {opens} opens it with a supervisor."
+    return f"This run is not running; it is shown from its files. {opens} opens it with a supervisor."
 
 
 def readonly_text(experiment: Experiment, *, all_readonly: bool) -> str:
@@ -56,7 +56,7 @@ def readonly_text(experiment: Experiment, *, all_readonly: bool) -> str:
 def access_text(experiment: Experiment, *, all_readonly: bool) -> str:
     """The header of the overview shows it where this client may only look; else it is empty."""
     if experiment.finished and not all_readonly:
-        return f"read-only, {key_of('component.start-all')} opens it to start"
+        return f"read-only; {key_of('component.start-all')} opens it to start"
     return "read-only" if experiment.readonly and not experiment.observed else ""
 
 
@@ -89,7 +89,7 @@ def request_for(
             return ConfirmableRequest(Request(action=verb, components=names), f"{verb.capitalize()} {name}?")
         case "kill" if names:
             request = Request(action="stop", components=names, kill=True)
-            heading = f"Kill {name} and all its processes at once?"
+            heading = f"Kill {name} and all its processes?"
             return ConfirmableRequest(request, heading, verb="Kill", danger=True)
         case _:
             return None
@@ -146,7 +146,7 @@ def rollback_text(offer: RollbackOffer) -> str:
     key = key_of("knob.roll-back")
     if offer.resume_step is None:
         reason = f"{clean_line(offer.component)} ended right after: {clean_line(offer.edit)}"
-        return f"{reason}. {key} takes it back"
+        return f"{reason}. {key} undoes this edit"
     edits = ", ".join(f"{name} = {value}" for name, value in offer.edits.items())
-    back = f" and takes back: {offer.edit}" if offer.edit else f" with {edits}" if edits else ""
+    back = f" and undoes: {offer.edit}" if offer.edit else f" with {edits}" if edits else ""
     return clean_line(f"{offer.reason}. {key} goes back to checkpoint {offer.resume_step}{back}")

@@ -170,9 +170,9 @@ FOLLOWING = "terminal"
 _OURS = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST, SIXTEEN)}
 
 MEANINGS = {
-    FOLLOWING: "dark or light as the terminal is",
-    CONTRAST.name: "as far apart as can be",
-    SIXTEEN.name: "of 16 colours",
+    FOLLOWING: "dark or light, like the terminal",
+    CONTRAST.name: "highest contrast",
+    SIXTEEN.name: "16 colours",
 }
 """Descriptions for names that need one."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rltui.ui.actions import Action, Scope
 
-OPEN = Action("open", "enter", "open", "Open, edit or use what is under the cursor", Scope.PICKING)
+OPEN = Action("open", "enter", "open", "Open, edit or use the item under the cursor", Scope.PICKING)
 COMPONENT_START = Action("component.start", "s", "start", "Start the selected component, or an evaluation",
                          Scope.COMPONENTS, changes=True)  # fmt: skip
 COMPONENT_STOP = Action("component.stop", "x", "stop", "Stop the selected component or evaluation",
@@ -13,17 +13,17 @@ COMPONENT_RESTART = Action("component.restart", "r", "restart",
                            "Restart the selected component or queued run", Scope.COMPONENTS,
                            changes=True)  # fmt: skip
 COMPONENT_INFERENCE = Action("component.inference", "i", "inference", "Select inference", Scope.COMPONENTS)
-COMPONENT_ORCHESTRATOR = Action("component.orchestrator", "o", "orchestrator", "Select the orchestrator",
+COMPONENT_ORCHESTRATOR = Action("component.orchestrator", "o", "orchestrator", "Select orchestrator",
                                 Scope.COMPONENTS)  # fmt: skip
-COMPONENT_TRAINER = Action("component.trainer", "t", "trainer", "Select the trainer", Scope.COMPONENTS)
+COMPONENT_TRAINER = Action("component.trainer", "t", "trainer", "Select trainer", Scope.COMPONENTS)
 COMPONENT_FULL_LOG = Action("component.full-log", "L", "log", "Open the log in full width",
                             Scope.COMPONENTS)  # fmt: skip
 PROCESS_FREE = Action("process.free", "K", "end", "End a leftover process; names it and asks first",
                       Scope.COMPONENTS, changes=True)  # fmt: skip
-EDIT = Action("edit", "e", "edit", "Edit what is under the cursor: a knob, a run's tags", Scope.PICKING,
+EDIT = Action("edit", "e", "edit", "Edit the knob, or the tags of the run", Scope.PICKING,
               changes=True)  # fmt: skip
 UNDO = Action("undo", "u", "undo", "Undo the last change", Scope.PICKING, changes=True)
-KNOB_DIFF = Action("knob.diff", "d", "differs", "Show what differs: files, running config, original",
+KNOB_DIFF = Action("knob.diff", "d", "diff", "Show differences: files, running config, original",
                    Scope.KNOBS)  # fmt: skip
 KNOB_CONVERT = Action("knob.convert", "", "convert", "Count the batch in tokens, or in rollouts",
                       Scope.KNOBS, changes=True)  # fmt: skip
@@ -32,14 +32,14 @@ SORT = Action("sort", "greater_than_sign", "sort", "Sort by the next column or o
 SORT_BACK = Action(
     "sort.back", "less_than_sign", "sort back", "Sort by the previous column or order", Scope.LOOKING
 )
-SEARCH = Action("search", "slash", "search", "Search as you type; enter keeps the search, esc ends it",
+SEARCH = Action("search", "slash", "search", "Search as you type; enter keeps the search, esc cancels",
                 Scope.LOOKING)  # fmt: skip
 GROUP = Action("group", "b", "fold", "Fold related lines, or show every line", Scope.LOOKING)
 DESCRIBE = Action("describe", "I", "describe", "Describe: command, variables, folder, pid, ports, attempts",
                   Scope.PICKING)  # fmt: skip
 COMPARE = Action("compare", "c", "compare", "Compare with others", Scope.PICKING)
-MARK = Action("mark", "m", "mark", "Mark or unmark what is under the cursor", Scope.PICKING)
-COPY = Action("copy", "y", "copy", "Copy what is selected or under the cursor", Scope.PICKING)
+MARK = Action("mark", "m", "mark", "Mark or unmark the item under the cursor", Scope.PICKING)
+COPY = Action("copy", "y", "copy", "Copy the selection or the item under the cursor", Scope.PICKING)
 WRITE = Action("write", "W", "write", "Write to a file: edits, lines, a chart, samples, a report",
                Scope.PICKING)  # fmt: skip
 PIN = Action("pin", "p", "pin", "Pin to the top, or unpin", Scope.PICKING)
@@ -48,7 +48,7 @@ REMOVE = Action("remove", "delete,backspace", "remove", "Remove; asks first wher
 FORK = Action("fork", "Y", "fork", "Fork: start another run from this one", Scope.PICKING, changes=True)
 STEP = Action("step", "J", "step", "Jump to a step; :120 does the same", Scope.GLOBAL)
 NOTE = Action("note", "number_sign", "note", "Add a note to the run", Scope.GLOBAL)
-CHARTS = Action("charts", "C", "charts", "Show the charts: beside the panes, or at this event", Scope.CHARTS)
+CHARTS = Action("charts", "C", "charts", "Show the charts: with the panes, or at this event", Scope.CHARTS)
 SCREEN_ROLLOUTS = Action("screen.rollouts", "5", "rollouts", "Rollouts: what the model wrote, with rewards",
                          Scope.SCREENS)  # fmt: skip
 SCREEN_QUEUE = Action("screen.queue", "Q", "queue", "Queue: runs that start automatically", Scope.SCREENS)
@@ -79,12 +79,12 @@ LATER = Action("later", "right_square_bracket", "later", "Go to the later attemp
                Scope.MOVING)  # fmt: skip
 FIND_NEXT = Action("find.next", "n", "next match", "Go to the next match", Scope.MOVING)
 FIND_PREVIOUS = Action("find.previous", "N", "previous match", "Go to the previous match", Scope.MOVING)
-FIND_ERRORS = Action("find.errors", "E", "errors", "Go to the newest error in any log; again: the one before",
+FIND_ERRORS = Action("find.errors", "E", "errors", "Go to the newest error in any log; again: the previous",
                      Scope.LOGS)  # fmt: skip
 ALL = Action("all", "0", "all", "Show all: every component, the whole run, all samples", Scope.LOOKING)
-WHOLE = Action("whole", "T", "as written", "Show the text as it was written, or formatted", Scope.LOOKING)
-SCALE_CLOSER = Action("scale.closer", "plus,equals_sign", "closer", "Show less time", Scope.CHARTS)
-SCALE_WIDER = Action("scale.wider", "minus", "wider", "Show more time", Scope.CHARTS)
+WHOLE = Action("whole", "T", "raw", "Show the text as written, or formatted", Scope.LOOKING)
+SCALE_CLOSER = Action("scale.closer", "plus,equals_sign", "less time", "Show less time", Scope.CHARTS)
+SCALE_WIDER = Action("scale.wider", "minus", "more time", "Show more time", Scope.CHARTS)
 BACK = Action("back", "escape", "back", "Go back: end a search or zoom, then leave the screen", Scope.GLOBAL,
               palette=False)  # fmt: skip
 HELP_ALL = Action("help.all", "question_mark", "all", "", Scope.DIALOG)

@@ -125,10 +125,7 @@ def _back_text(checkpoint: Checkpoint, report: CheckpointReport) -> str:
 
 
 def no_checkpoints_text(report: CheckpointReport) -> str:
-    return (
-        "No checkpoint yet: the run writes them at an interval of its config ([ckpt]); "
-        f"looked in {report.folder}"
-    )
+    return f"No checkpoints yet in {report.folder}; [ckpt] in the config sets the interval"
 
 
 def checkpoint_note(checkpoint: Checkpoint) -> str:
@@ -154,7 +151,7 @@ def checkpoint_summary(report: CheckpointReport) -> list[str]:
         among = (
             f", including checkpoints {steps_text(report.archived_steps)}" if report.archived_steps else ""
         )
-        texts.append(f"restarts have set {size_text(report.archive_bytes)} aside{among}")
+        texts.append(f"{size_text(report.archive_bytes)} set aside by restarts{among}")
     return [*texts, report.problem] if report.problem else texts
 
 
@@ -162,7 +159,7 @@ def set_aside_texts(report: CheckpointReport) -> list[str]:
     """Each set of files that a restart moved aside, and how it is brought back."""
     return [
         f"set aside {aside.name}: {aside_text(aside)}; "
-        f"back: {hints.RESTORE_ASIDE(name=report.experiment, stamp=aside.name)}"
+        f"restore: {hints.RESTORE_ASIDE(name=report.experiment, stamp=aside.name)}"
         for aside in report.set_aside
     ]
 
@@ -175,7 +172,7 @@ def aside_text(aside: SetAside) -> str:
 
 def restore_rows(aside: SetAside) -> list[tuple[str, str]]:
     """Say what bringing it back does, as labels and texts."""
-    return [("restore", aside_text(aside)), ("set aside", "files written since")]
+    return [("restore", aside_text(aside)), ("set aside", "files written since then")]
 
 
 def prune_rows(plan: PrunePlan) -> list[tuple[str, str]]:

@@ -51,7 +51,7 @@ def _component_facts(
 ) -> Iterator[tuple[str, str]]:
     if component.argv:
         yield "command", component.command
-        yield "to paste", component.pasted(MASK)
+        yield "shell line", component.pasted(MASK)
     yield "problem", component.problem
     yield "folder", component.cwd
     for name, value in component.env.items():
@@ -65,10 +65,10 @@ def _component_facts(
     yield "devices", component.devices
     yield "ready", ready_text(component.ready)
     yield "waits for", join_words(component.after)
-    yield "restarts with", join_words(component.restarts_with) or "nothing else"
+    yield "dependents", join_words(component.restarts_with) or "none"
     yield from (("because", reason) for reason in component.because)
-    policy = {"never": "not by itself", "on-failure": "after a failure", "always": "after each end"}
-    yield "starts again", policy.get(component.restart_policy, component.restart_policy)
+    policy = {"never": "never", "on-failure": "after a failure", "always": "after every exit"}
+    yield "auto-restart", policy.get(component.restart_policy, component.restart_policy)
     yield from (("config", path) for path in component.config_files)
     for attempt in component.attempts:
         yield f"attempt {attempt.number}", attempt_text(attempt, now)
@@ -85,7 +85,7 @@ def value_facts(component: ComponentDescription) -> list[Fact]:
 def ready_text(ready: Ready | None) -> str:
     """When the component counts as ready."""
     if ready is None:
-        return "as soon as its process runs"
+        return "when its process runs"
     probes = {
         "http": "{} answers with status 200",
         "tcp": "{} accepts connections",

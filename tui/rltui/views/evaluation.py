@@ -155,7 +155,7 @@ def _comparison_text(row: ComparedEvaluation) -> str:
     if reference is None or row.is_baseline or not row.evaluation.is_sound:
         return ""
     if row.difference is None:
-        return f"not comparable with {reference.label}, which was on {reference.env}"
+        return f"not comparable with {reference.label}, evaluated on {reference.env}"
     examples = row.difference.examples
     method = f"paired over {examples} examples" if examples else "unpaired"
     return f"with {reference.label} (#{reference.id}): {row.difference.words}, {method}"
@@ -185,7 +185,7 @@ def _share(frac: float) -> str:
 
 
 def order_text(every: int) -> str:
-    return "every checkpoint" if every == 1 else f"one of {every} checkpoints"
+    return "every checkpoint" if every == 1 else f"1 in {every} checkpoints"
 
 
 def eval_summary(report: EvalReport) -> list[str]:

@@ -160,18 +160,10 @@ def load_texts(device: GpuDevice) -> list[str]:
 
 
 def device_warnings(device: GpuDevice) -> list[str]:
-    throttle = [f"slowed down: {', '.join(device.throttle)}"] if device.throttle else []
-    return throttle + _ecc_warnings(device)
-
-
-def brief_warnings(device: GpuDevice) -> list[str]:
-    throttle = [f"slowed: {join_words(device.throttle)}"] if device.throttle else []
-    return throttle + _ecc_warnings(device)
-
-
-def _ecc_warnings(device: GpuDevice) -> list[str]:
-    count = device.ecc_errors
-    return [f"{count_text(count, 'uncorrected memory error')} (ECC)"] if count else []
+    texts = [f"throttled: {join_words(device.throttle)}"] if device.throttle else []
+    if device.ecc_errors:
+        texts.append(f"{count_text(device.ecc_errors, 'uncorrected memory error')} (ECC)")
+    return texts
 
 
 def budget_text(budget: GpuBudget) -> str:

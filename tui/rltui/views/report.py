@@ -85,7 +85,7 @@ class RunReport:
             rows = [(key, _value(old), _value(new)) for key, (old, new) in sorted(self.run.changed.items())]
             yield table(("key", "default" if self.parent is None else "parent", "this run"), rows)
         else:
-            yield f"No key differs from {against}."
+            yield f"No keys differ from {against}."
         yield _links(self.configs)
         for diff in self.diffs:
             lines = diff.text.splitlines()
@@ -110,7 +110,7 @@ class RunReport:
     def _journal_section(self) -> Iterator[str]:
         if self.journal is None:
             return
-        yield "## What happened"
+        yield "## Events"
         annotations = list(self.annotations)
         if len(annotations) > _MOST_MARKS:
             annotations = [annotation for annotation in annotations if annotation.kind not in _QUIET][

@@ -31,7 +31,7 @@ def no_rollouts_text(framework: str) -> str:
             "vf-rl writes no rollout files; its samples are in the trainer's log:"
             f" {hints.LOGS_GREP(component='trainer', pattern='[╭│]')}"
         )
-    return "No rollouts yet: they appear here with the first step."
+    return "No rollouts yet; they appear with the first step."
 
 
 def reward_text(value: float) -> str:

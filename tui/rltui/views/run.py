@@ -146,7 +146,7 @@ _FIELDS: Mapping[str, RunColumn] = {
         _field("duration", "seconds", "total running time", lambda row: row.seconds or None),
         _field("gpu_hours", "number", "GPU hours",
             lambda row: row.gpu_seconds / 3600 or None),
-        _field("attempts", "steps", "starts of its most restarted component",
+        _field("attempts", "steps", "attempts of its most restarted component",
             lambda row: row.attempts or None),
         _field("gpus", "words", "its GPUs", lambda row: row.gpus or None),
         _field("tags", "words", "tags (`runs tag`)", lambda row: row.tags or None),
@@ -211,7 +211,7 @@ def column_of(name: str) -> RunColumn:
         return _metric(full_name)
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is not a column", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
+            f"unknown column: {name}", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
         )
     return RunColumn(
         name,
@@ -480,4 +480,4 @@ def fork_lines(plan: ForkPlan) -> list[str]:
         lines.append(f"  starts from checkpoint {plan.step}, a copy of {size_text(plan.copied_bytes)}")
         lines += [f"    {name}" for name in plan.copied]
     lines += [f"  {note}" for note in plan.notes]
-    return [*lines, *(plan.diff.splitlines() or ["  with an unchanged config"])]
+    return [*lines, *(plan.diff.splitlines() or ["  config unchanged"])]

@@ -140,7 +140,7 @@ class _Parser:
             if match is None:
                 error_offset = offset + len(self._text[offset:]) - len(self._text[offset:].lstrip())
                 raise self._error(
-                    error_offset, f"{self._text[error_offset]!r} is not allowed here", "quote texts with '…'"
+                    error_offset, f"unexpected {self._text[error_offset]!r}", "quote text with '…'"
                 )
             kind = match.lastgroup or ""
             yield _Token(kind, match[kind], match.start(kind))
@@ -191,7 +191,7 @@ class _Parser:
             return lambda *_: True
         test = self._disjunction()
         if self._token.kind != "end":
-            raise self._error(self._token.at, f"{self._token.text!r} closes no open bracket")
+            raise self._error(self._token.at, f"unexpected {self._token.text!r}")
         return test
 
     def _disjunction(self) -> _Predicate:
@@ -220,12 +220,12 @@ class _Parser:
         token = self._take()
         if token.kind == "bracket" and token.text == "(":
             if self._depth == _DEEPEST:
-                raise self._error(token.at, f"more than {_DEEPEST} nested brackets")
+                raise self._error(token.at, f"more than {_DEEPEST} nested parentheses")
             self._depth += 1
             test = self._disjunction()
             self._depth -= 1
             if self._take().text != ")":
-                raise self._error(token.at, "this bracket is not closed")
+                raise self._error(token.at, "unclosed '('")
             return test
         if token.kind == "qualifier":
             return self._qualified(token)
@@ -235,12 +235,12 @@ class _Parser:
                 rest = self._take()
                 value = _Token("word", value.text + rest.text, value.at)
             if value.kind not in ("word", "quoted"):
-                raise self._error(value.at, f"{token.text} {sign.text} what?")
+                raise self._error(value.at, f"no value after {token.text} {sign.text}")
             return self._comparison(column, sign.text, value)
         if token.kind == "end":
-            raise self._error(token.at, "it ends too early")
+            raise self._error(token.at, "incomplete: a condition is missing")
         if token.kind not in ("word", "quoted") or token.text.lower() in _CONNECTIVES:
-            raise self._error(token.at, f"{token.text!r} is not allowed here")
+            raise self._error(token.at, f"unexpected {token.text!r}")
         name_part = _unquote(token).casefold()
         return lambda row, _: name_part in row.name.casefold()
 
@@ -251,7 +251,7 @@ class _Parser:
         if field == "is":
             if value.text not in _IS_WORDS:
                 raise self._error(
-                    value.at, f"no {value.text!r}", unknown_name("is:", value.text, _IS_WORDS).hint
+                    value.at, f"unknown: is:{value.text}", unknown_name("is:", value.text, _IS_WORDS).hint
                 )
             about, has = _IS_WORDS[value.text]
             self.columns.append(column_of(about))
@@ -262,7 +262,7 @@ class _Parser:
         if value.kind == "operator" and value.text in _ORDER:
             return self._comparison(column, value.text, self._take())
         if value.kind not in ("word", "quoted"):
-            raise self._error(value.at, f"{name.text} what?")
+            raise self._error(value.at, f"no value after {name.text}")
         return self._comparison(column, "==", value)
 
     def _column(self, token: _Token, name: str) -> RunColumn:
@@ -309,7 +309,9 @@ class _Parser:
         if column.id in ("parent", "again"):
             text = self._ids.get(text, text)
         if column.id == "state" and text not in RUN_STATES:
-            raise self._error(token.at, f"no state {text!r}", unknown_name("state", text, RUN_STATES).hint)
+            raise self._error(
+                token.at, f"unknown state: {text}", unknown_name("state", text, RUN_STATES).hint
+            )
         expected = self._value(column, text, token)
         if column.kind in ("age", "time"):
             raise self._error(token.at, f"{column.id} can only be compared with < and >", _EXAMPLE)

@@ -31,7 +31,7 @@ def title_facts(count: int, series: int | None, view: View, pattern: str) -> lis
     if view.robust:
         facts.append("outliers cut")
     if view.window is not None:
-        facts.append("a part of the run")
+        facts.append("part of the run")
     if pattern:
         facts.append(f"/{clean_line(pattern)}/")
     return facts

@@ -242,7 +242,7 @@ class ChartModel:
             if polylines
             else f"has no steps: {key_of('chart.axis')} shows it by time"
             if is_timeless
-            else "no value yet"
+            else "no values yet"
         )
         return ChartFrame(
             chart, (*faint, *polylines), tuple(readings), span, view.by_time, log, view.robust, view.cursor,

@@ -62,8 +62,8 @@ class CheckpointCommands:
             )
             return
         request = Request(action="restart", resume_step=checkpoint.step)
-        heading = f"Go back to checkpoint {checkpoint.step}?"
-        self._commands.request(ConfirmableRequest(request, heading, verb="Go back", danger=True))
+        heading = f"Restart from checkpoint {checkpoint.step}?"
+        self._commands.request(ConfirmableRequest(request, heading, danger=True))
 
     def prune(self) -> None:
         """Ask what to keep, then show what that deletes. Asks, default no."""
@@ -78,17 +78,17 @@ class CheckpointCommands:
             return
         retention = choices[choice][0]
         try:
-            async with frontend.waiting("Looking what would go", cancels=True):
+            async with frontend.waiting("Listing what would be deleted", cancels=True):
                 plan = await self._experiment.plan_prune(retention)
             if plan.is_empty:
                 frontend.notify("Nothing to delete", markup=False)
                 return
-            title = "Delete checkpoints? They do not come back."
+            title = "Delete checkpoints? This cannot be undone."
             if await frontend.prompt(RowsDialog(title, prune_rows(plan), "Delete", is_danger=True)):
                 steps = tuple(checkpoint.step for checkpoint in plan.delete)
                 async with frontend.waiting("Deleting checkpoints"):
                     result = await self._experiment.prune(retention, steps)
-                frontend.notify(f"Deleted; {size_text(result.frees_bytes)} are free again", markup=False)
+                frontend.notify(f"Checkpoints deleted; {size_text(result.frees_bytes)} freed", markup=False)
                 await self._on_change()
         except RltuiError as error:
             await frontend.show_error(error)
@@ -107,16 +107,16 @@ class CheckpointCommands:
         frontend = self._frontend
         sets = {aside.name: aside for aside in report.set_aside}
         labels = {name: (name, aside_text(aside)) for name, aside in sets.items()}
-        name = await frontend.prompt(ChoiceMenu("Bring back what was set aside", labels))
+        name = await frontend.prompt(ChoiceMenu("Restore what a restart set aside", labels))
         if name is None:
             return
-        dialog = RowsDialog(f"Bring {name} back?", restore_rows(sets[name]), "Bring back", is_danger=False)
+        dialog = RowsDialog(f"Restore {name}?", restore_rows(sets[name]), "Restore", is_danger=False)
         if not await frontend.prompt(dialog):
             return
         try:
-            async with frontend.waiting("Bringing it back"):
+            async with frontend.waiting(f"Restoring {name}"):
                 await self._experiment.bring_back(name)
-            frontend.notify(f"{name} is back; what the run had written since is set aside", markup=False)
+            frontend.notify(f"{name} restored; files written since are set aside", markup=False)
             await self._on_change()
         except RltuiError as error:
             await frontend.show_error(error)
@@ -130,14 +130,14 @@ class CheckpointCommands:
         frontend, repo = self._frontend, ""
         while repo := await self._ask_repo(step, repo):
             try:
-                async with frontend.waiting("Looking what would be uploaded", cancels=True):
+                async with frontend.waiting("Listing what would be uploaded", cancels=True):
                     publication = await self._experiment.publication(step, repo)
                 private = await frontend.prompt(PublishDialog(publication))
                 if private is not None:
                     async with frontend.waiting("Starting the upload"):
                         await self._experiment.publish(publication, private=private)
                     frontend.notify(
-                        f"Uploading to {publication.repo}; its end tells the address", markup=False
+                        f"Uploading to {publication.repo}; the URL is shown when it is done", markup=False
                     )
             except RltuiError as error:
                 await frontend.prompt(MessageDialog.for_error(error))
@@ -148,8 +148,8 @@ class CheckpointCommands:
         """`text` to begin with; empty: nowhere."""
         dialog = NoteDialog(
             text,
-            title=f"Upload the weights of step {step} to the hub as",
+            title=f"Upload the weights of step {step} to the hub",
             placeholder="USER/NAME",
-            purpose="show what would be uploaded",
+            purpose="show the files",
         )
         return await self._frontend.prompt(dialog) or ""

@@ -55,19 +55,19 @@ COMPONENT_KEYS = (
 """Keys of a screen whose `components` are `ComponentCommands`."""
 _RESTARTS = {
     "set": (
-        "Restart set of {}",
-        "It and what must restart with it; trainers resume from the newest checkpoint",
+        "Restart {} and its dependents",
+        "Trainers resume from the newest complete checkpoint",
     ),
     "all": ("Restart everything", "Trainers resume from the newest complete checkpoint"),
     "set-checkpoint": (
-        "Restart set of {} from a checkpoint…",
-        "Choose which; later checkpoints and rollouts are set aside ({} shows more of each)",
+        "Restart {} and its dependents from a checkpoint…",
+        "Later checkpoints and rollouts are set aside ({} shows the checkpoints)",
     ),
     "set-scratch": (
-        "Restart set of {} from scratch",
-        "Trainers forget their checkpoints and begin at step 0",
+        "Restart {} and its dependents from scratch",
+        "Ignore checkpoints, start at step 0",
     ),
-    "all-scratch": ("Restart everything from scratch", "The whole run begins at step 0"),
+    "all-scratch": ("Restart everything from scratch", "Ignore checkpoints, start at step 0"),
 }
 
 
@@ -177,7 +177,7 @@ class ComponentCommands:
             if (step := await self._choose_checkpoint(request)) is None:
                 return
             request = request.model_copy(update={"resume_step": step})
-            heading = f"Restart set of {component_id} from checkpoint {step}"
+            heading = f"Restart {component_id} and its dependents from checkpoint {step}"
         await self._commands.execute(ConfirmableRequest(request, f"{heading}?", danger=True))
 
     async def _choose_checkpoint(self, request: Request) -> int | None:
@@ -191,7 +191,7 @@ class ComponentCommands:
             return None
         if not steps:
             self._frontend.notify(
-                "No checkpoint to continue from: none is complete yet, or no job of the run restarts"
+                "No checkpoint to restart from: none is complete yet, or no trainer restarts"
             )
             return None
         now = self._state.clock()
@@ -200,7 +200,7 @@ class ComponentCommands:
         choices = {
             str(step): (f"Checkpoint {step}", clean_line(details.get(step, ""))) for step in reversed(steps)
         }
-        choice = await self._frontend.prompt(ChoiceMenu("Continue from", choices))
+        choice = await self._frontend.prompt(ChoiceMenu("Restart from", choices))
         return None if choice is None else int(choice)
 
     def fix_memory(self) -> None:

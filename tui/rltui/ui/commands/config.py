@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 CONFIG_KEYS = (
     own("knob.apply", "A", "config.apply", "apply",
-        "Write the collected edits, then restart what reads them", Scope.KNOBS, footer=Footer.YES,
+        "Write the collected edits, then restart their readers", Scope.KNOBS, footer=Footer.YES,
         changes=True),
     bind(verbs.UNDO, "config.undo", "Undo the last edit of the config, plan first", footer=Footer.YES),
-    own("redo", "U,ctrl+y", "config.redo", "redo", "Redo the change that was undone", Scope.KNOBS,
+    own("redo", "U,ctrl+y", "config.redo", "redo", "Redo the edit that was undone", Scope.KNOBS,
         changes=True),
     own("knob.roll-back", "B", "config.roll_back", "roll back",
         "Roll back the edit that broke the run, and restart", Scope.KNOBS, footer=Footer.YES, changes=True),
     own("knob.editor", "dollar_sign", "config.edit_outside", "editor",
         "Edit a config file in $EDITOR; checked before it is written", Scope.KNOBS, changes=True),
     bind(verbs.COPY, "copy", "Copy the knob, as a line of TOML"),
-    bind(verbs.WRITE, "config.review", "Write the collected edits, after a look at the diff",
+    bind(verbs.WRITE, "config.review", "Review the diff of the collected edits, then write",
          footer=Footer.YES,
          changes=True),
     bind(verbs.REMOVE, "config.drop", "Remove the collected edit under the cursor", footer=Footer.YES),
@@ -115,7 +115,7 @@ class ConfigCommands:
         elif readers := self.pending_readers:
             request = Request(action="restart", components=readers)
             self._commands.request(
-                ConfirmableRequest(request, "Restart so that the changed knobs count?", danger=True)
+                ConfirmableRequest(request, "Restart to apply the changed knobs?", danger=True)
             )
 
     def review(self) -> None:

@@ -75,15 +75,15 @@ class ConfigDialogue:
         """All collected edits as one diff. `apply`: with a restart, and *no* as the default."""
         count = len(self._state.staged)
         title = f"Write {count} edits" if count > 1 else "Write 1 edit"
-        restarts = f" and restart what reads {'them' if count > 1 else 'it'}" if apply else ""
+        restarts = f" and restart {'their' if count > 1 else 'its'} readers" if apply else ""
         question = Question(f"{title}{restarts}?", prefers_restart=apply, danger=apply)
         await self._review(self._state.staged.request(), question)
 
     async def undo(self) -> None:
-        await self._review(Request(action="undo"), Question(f"Take back: {self._state.table.undo}?"))
+        await self._review(Request(action="undo"), Question(f"Undo: {self._state.table.undo}?"))
 
     async def redo(self) -> None:
-        question = Question(f"Make again: {self._state.table.redo}?", danger=True)
+        question = Question(f"Redo: {self._state.table.redo}?", danger=True)
         await self._review(Request(action="redo"), question)
 
     async def roll_back(self, offer: RollbackOffer) -> None:
@@ -92,8 +92,8 @@ class ConfigDialogue:
             await self._go_back(offer, offer.resume_step)
             return
         question = Question(
-            f"Take back: {offer.edit}?",
-            reason=f"{offer.component} ended right after it: {offer.reason}",
+            f"Undo: {offer.edit}?",
+            reason=f"{offer.component} ended right after this edit: {offer.reason}",
             prefers_restart=True,
             danger=True,
         )
@@ -105,7 +105,9 @@ class ConfigDialogue:
         if not offer.edit and not offer.edits:
             request = Request(action="restart", resume_step=step)
             try:
-                async with self._frontend.waiting(f"Working out how to go back to {step}", cancels=True):
+                async with self._frontend.waiting(
+                    f"Planning the restart from checkpoint {step}", cancels=True
+                ):
                     plan = await self._experiment.plan(request)
                 dialog = PlanDialog(plan, f"{heading}?", verb="Go back")
                 if await self._frontend.prompt(dialog):
@@ -118,7 +120,7 @@ class ConfigDialogue:
         edits = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
         suffix = " before that edit" if offer.edit else ""
         question = Question(
-            f"{heading}, and take back: {offer.edit}?" if offer.edit else f"{heading}, with {edits}?",
+            f"{heading} and undo: {offer.edit}?" if offer.edit else f"{heading} with {edits}?",
             reason=f"{offer.reason}; checkpoint {step} is the last good one{suffix}",
             prefers_restart=True,
         )
@@ -149,7 +151,7 @@ class ConfigDialogue:
         plan = None
         try:
             if readers:
-                async with self._frontend.waiting("Working out what a restart means", cancels=True):
+                async with self._frontend.waiting("Planning the restart", cancels=True):
                     plan = await self._experiment.plan(Request(action="restart", components=readers))
         except RltuiError as error:
             await self._frontend.show_error(error)
@@ -178,8 +180,8 @@ class ConfigDialogue:
         if draft is None:
             return TextDraft(file, file.text)
         choices = {
-            "kept": ("Your text", "What you left unwritten the last time"),
-            "file": ("The file", "As it is now; your text is forgotten"),
+            "kept": ("Your edit", "The text that you did not write last time"),
+            "file": ("The file", "As it is on disk; your edit is discarded"),
         }
         choice = await self._frontend.prompt(ChoiceMenu("Edit which text?", choices))
         if choice == "file":
@@ -193,11 +195,13 @@ class ConfigDialogue:
             with self._frontend.suspend():
                 text = self._experiment.edit_text(original.path, draft.text)
         except SuspendNotSupported:
-            self._notify(f"This terminal cannot be lent. Edit it in another one:\n{clean(original.path)}")
+            self._notify(
+                f"Cannot open an editor here. Edit the file in another terminal:\n{clean(original.path)}"
+            )
             return None
         self._state.drafts.pop(original.path, None)
         if text == original.text:
-            self._notify("Unchanged: nothing was written")
+            self._notify("Unchanged; nothing written")
             return None
         name = clean_line(original.path.rpartition("/")[2])
         request = Request(action="write", texts={original.path: text}, base={original.path: original.sha256})
@@ -205,7 +209,7 @@ class ConfigDialogue:
         draft = TextDraft(original, text)
         if outcome == "kept":
             self._state.drafts[original.path] = draft
-            self._notify("Not written. Your text is kept: $ resumes the edit")
+            self._notify("Not written. Your text is kept; $ resumes the edit")
         return draft if outcome == "again" else None
 
     async def _choose_file(self) -> str | None:
@@ -222,7 +226,7 @@ class ConfigDialogue:
             try:
                 # The framework's own validators take their time: it is said what is waited for.
                 thorough_request = request.model_copy(update={"restart": True, "thorough": True})
-                async with self._frontend.waiting("Asking the framework's own validators", cancels=True):
+                async with self._frontend.waiting("Validating with the framework", cancels=True):
                     plan = await self._experiment.plan(thorough_request)
             except RltuiError as error:
                 if not question.may_edit_again:
@@ -236,7 +240,7 @@ class ConfigDialogue:
                 request = request.model_copy(update={"base": {}})
                 continue
             if not (plan.diff or plan.blocked):
-                self._notify("Nothing to write: the files say so already")
+                self._notify("Nothing to write: the files already have these values")
                 return self._drop_edits(request)
             answer = await self._frontend.prompt(ConfigReview(plan, question, self._state.table))
             if answer is None:
@@ -251,7 +255,7 @@ class ConfigDialogue:
     async def _execute(self, request: Request) -> Outcome | None:
         """`None` where the files changed while the review was open: it is asked about again."""
         try:
-            async with self._frontend.waiting("Writing, and restarting" if request.restart else "Writing"):
+            async with self._frontend.waiting("Writing and restarting" if request.restart else "Writing"):
                 plan = await self._experiment.execute(request)
             self._report_written(plan, request)
         except ConflictError as error:
@@ -284,7 +288,7 @@ class ConfigDialogue:
             return None
         if choice is None:
             return "kept"
-        self._notify("Your edit is dropped, the file stays as it is")
+        self._notify("Edit discarded; the file is unchanged")
         return self._drop_edits(request)
 
     def _report_written(self, plan: Plan, request: Request) -> None:

@@ -25,7 +25,7 @@ class EvaluationCommands:
 
     async def _evaluate(self, target: str) -> None:
         try:
-            async with self._frontend.waiting("Looking what there is to evaluate", cancels=True):
+            async with self._frontend.waiting("Listing the models to evaluate", cancels=True):
                 report = await self._experiment.evals()
                 complete = (await self._experiment.checkpoints()).complete
         except RltuiError as error:

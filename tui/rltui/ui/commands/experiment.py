@@ -43,7 +43,7 @@ class ExperimentCommands:
         """Do what `request` does, within work that has begun."""
         frontend, request = self._frontend, confirmable.request
         try:
-            async with frontend.waiting(f"Working out what it takes to {request.action}", cancels=True):
+            async with frontend.waiting(f"Planning: {confirmable.heading.rstrip('?')}", cancels=True):
                 plan = await self._experiment.plan(request)
             if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
                 frontend.notify(nothing_text(plan), markup=False)
@@ -59,7 +59,7 @@ class ExperimentCommands:
                     await self._edit(answer)
                 if answer is not True:
                     return
-            async with frontend.waiting(f"Having it done: {confirmable.heading.rstrip('?')}"):
+            async with frontend.waiting(confirmable.heading.rstrip("?")):
                 result = await self._experiment.execute(with_consent(request, plan))
             frontend.notify(done_text(result), markup=False)
         except RltuiError as error:
@@ -81,13 +81,13 @@ class ExperimentCommands:
         text = ""
         while text := await self._frontend.prompt(NoteDialog(text)) or "":
             try:
-                async with self._frontend.waiting("Noting it"):
+                async with self._frontend.waiting("Adding the note"):
                     entry = await self._experiment.note(text)
             except RltuiError as error:
                 await self._frontend.prompt(MessageDialog.for_error(error))
                 continue
             step = "" if entry.step is None else f" at step {entry.step}"
-            self._frontend.notify(f"Noted{step}: {truncate(clean_line(entry.text), 40)}", markup=False)
+            self._frontend.notify(f"Note added{step}: {truncate(clean_line(entry.text), 40)}", markup=False)
             self._state.show_journal()
             return
 

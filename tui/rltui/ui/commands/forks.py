@@ -30,7 +30,7 @@ class ForkCommands:
         runs, state = self._app_state.runs, self._app_state.current
         folder = state.status.output_dir if state is not None and state.status is not None else ""
         try:
-            async with self._frontend.waiting("Bringing the index of runs up to date", cancels=True):
+            async with self._frontend.waiting("Updating the run list", cancels=True):
                 await asyncio.to_thread(runs.catch_up)
                 rows = await asyncio.to_thread(runs.rows)
         except RltuiError as error:
@@ -38,7 +38,7 @@ class ForkCommands:
             return
         row = next((row for row in rows if folder and row.folder == folder), None)
         if row is None:
-            self._frontend.notify("This run is not in the index yet: try again in a moment", markup=False)
+            self._frontend.notify("This run is not indexed yet; try again in a moment", markup=False)
             return
         await self._fork(row, begin)
 
@@ -51,9 +51,7 @@ class ForkCommands:
         async def start(request: ForkRequest) -> str:
             name = (await plan(request)).name
             messages = await asyncio.to_thread(runs.fork, row.id, request)
-            done = (
-                f"{name} is queued: {key_of('screen.queue')}" if request.is_queued else f"{name} is made: 7"
-            )
+            done = f"{name} queued: {key_of('screen.queue')}" if request.is_queued else f"{name} created: 7"
             return "\n".join((done, *messages))
 
         message = await self._frontend.prompt(ForkDialog(row, plan, start, begin=begin))

@@ -32,7 +32,7 @@ PANEL_KEYS = (
     bind(verbs.PANE_PREVIOUS, "panels.focus_beside(-1)"),
     bind(verbs.ZOOM, "panels.zoom", footer=Footer.YES),
     own("panels.all", "", "panels.show_all", "all panels", "Show the hidden panels", Scope.LOOKING),
-    bind(verbs.CHARTS, "panels.toggle_charts", "Show or hide the charts beside the panes"),
+    bind(verbs.CHARTS, "panels.toggle_charts", "Show or hide the charts"),
     own("panels.usual", "", "panels.reset", "usual panels", "Reset the panels to those of the layout",
         Scope.LOOKING),
     bind(verbs.CURSOR_NEXT, "panels.select_beside(1)", "Go to the next component"),
@@ -210,7 +210,7 @@ class PanelCommands:
             if self._next_with_errors:
                 pane.log_pane.find_errors()
             else:
-                self._screen.notify("No log has an error", markup=False)
+                self._screen.notify("No errors in any log", markup=False)
 
     # arrangement
 

@@ -65,8 +65,8 @@ class RunAnnotationCommands:
             NoteDialog(
                 "".join(f"{tag} " for tag in sorted(common)),
                 title=f"Tags of {runs_named(rows)}",
-                placeholder="words with spaces between them",
-                purpose="keep them",
+                placeholder="tags, separated by spaces",
+                purpose="save",
                 may_be_empty=True,
             )
         )
@@ -86,8 +86,8 @@ class RunAnnotationCommands:
             NoteDialog(
                 row.note,
                 title=f"Note for {clean_line(row.name)}",
-                placeholder="why it was tried, what it showed",
-                purpose="keep it",
+                placeholder="why it was run, what it showed",
+                purpose="save",
                 may_be_empty=True,
             )
         )
@@ -106,7 +106,7 @@ class RunAnnotationCommands:
         while (
             name := await self._frontend.prompt(
                 NoteDialog(
-                    name, title=f"New name of {clean_line(row.name)}", placeholder="a name", purpose="rename"
+                    name, title=f"Rename {clean_line(row.name)}", placeholder="new name", purpose="rename"
                 )
             )
             or ""
@@ -121,13 +121,13 @@ class RunAnnotationCommands:
         """All of them, or none any more where all are."""
         if rows := self._selection():
             is_best = not all(row.is_best for row in rows)
-            summary = f"{runs_named(rows)} {'marked as best' if is_best else 'no longer marked as best'}"
+            summary = f"{runs_named(rows)} {'starred' if is_best else 'unstarred'}"
             self._frontend.work(self._keep(rows, RunChange(is_best=is_best), summary))
 
     def archive(self) -> None:
         if rows := self._selection():
             archived = not all(row.archived_at is not None for row in rows)
-            summary = f"{runs_named(rows)} {'archived' if archived else 'listed again'}"
+            summary = f"{runs_named(rows)} {'archived' if archived else 'unarchived'}"
             self._frontend.work(self._keep(rows, RunChange(is_archived=archived), summary))
 
     def trash(self) -> None:
@@ -137,7 +137,7 @@ class RunAnnotationCommands:
 
     async def _trash(self, rows: Sequence[RunRow]) -> None:
         if await self._frontend.prompt(TrashDialog(rows)):
-            await self._keep(rows, RunChange(is_trashed=True), f"{runs_named(rows)} put into the trash")
+            await self._keep(rows, RunChange(is_trashed=True), f"{runs_named(rows)} moved to the trash")
 
     def undo(self) -> None:
         if self._changes:
@@ -147,7 +147,7 @@ class RunAnnotationCommands:
         last = self._changes.pop()
         rest = list(last.back)
         try:
-            async with self._frontend.waiting(f"Taking back: {last.what}"):
+            async with self._frontend.waiting(f"Undoing: {last.what}"):
                 while rest:
                     await asyncio.to_thread(self._runs.change, *rest[0])
                     rest.pop(0)
@@ -155,21 +155,21 @@ class RunAnnotationCommands:
             self._changes.append(DoneChange(last.what, tuple(rest)))
             await self._frontend.show_error(error)
         else:
-            self._frontend.notify(f"Taken back: {last.what}", markup=False)
+            self._frontend.notify(f"Undone: {last.what}", markup=False)
         await self._on_change()
 
     async def _keep(self, rows: Sequence[RunRow], change: RunChange, summary: str) -> None:
         """One after the other; of those done until an error, each can be taken back."""
         back: list[tuple[str, RunChange]] = []
         try:
-            async with self._frontend.waiting(f"Having it done: {summary}"):
+            async with self._frontend.waiting(f"Saving: {summary}"):
                 for row in rows:
                     await asyncio.to_thread(self._runs.change, row.id, change)
                     back.append((row.id, change.inverse(row)))
         except RltuiError as error:
             await self._frontend.show_error(error)
         else:
-            self._frontend.notify(f"Done: {summary}. {key_of('undo')} takes it back", markup=False)
+            self._frontend.notify(f"Done: {summary}. {key_of('undo')} undoes it", markup=False)
         if back:
             self._changes = [*self._changes, DoneChange(summary, tuple(back))][-_MOST_UNDONE:]
         await self._on_change()

@@ -74,7 +74,7 @@ class RunViewCommands:
             runs, view = self._screen.app_state.runs, self._runs.selection.view
             await asyncio.to_thread(runs.save_view_state, "runs", asdict(view))
         except RltuiError as error:
-            text = f"Not kept: {clean_line(error.title)}"
+            text = f"View not saved: {clean_line(error.title)}"
             self._screen.notify(text, severity="warning", markup=False)
 
     def filter(self) -> None:
@@ -83,7 +83,7 @@ class RunViewCommands:
             SearchLine(
                 Search(
                     self._query if self._runs.selection.filter is not None else "",
-                    "a part of the name, tag:baseline, reward > 0.8 and lr < 1e-5",
+                    "part of a name, tag:baseline, reward > 0.8 and lr < 1e-5",
                     self.search_for,
                     lambda: self._query_problem or count_text(len(self._runs.listing.lines), "run"),
                     self._move,
@@ -110,7 +110,7 @@ class RunViewCommands:
 
     def choose_order(self) -> None:
         selection = self._runs.selection
-        choices = {USUAL: ("the usual order", "living ones, then those that ended last")}
+        choices = {USUAL: ("default order", "running first, then the most recently ended")}
         choices |= {
             column.id: (clean_line(column.heading), clean_line(column.about)) for column in selection.columns
         }

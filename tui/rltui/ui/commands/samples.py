@@ -19,8 +19,8 @@ from rltui.ui.rollout_listing import RolloutListing
 from rltui.ui.text import clean_line
 
 _FORMATS = {
-    "jsonl": ("JSONL", "The records as they were written, a line each"),
-    "md": ("Markdown", "The conversations, to read or to send around"),
+    "jsonl": ("JSONL", "Raw records, one per line"),
+    "md": ("Markdown", "Conversations, to read or share"),
 }
 
 
@@ -66,11 +66,11 @@ class SampleComparison:
             async with self._screen.waiting("Looking for the prompt"):
                 async for prompt in self._prompts.look(places):
                     run_text = f" of {prompt.run}" if prompt.run else ""
-                    self._say(f"looking for the prompt at {prompt.key.label}{run_text}: esc ends it")
+                    self._say(f"looking for the prompt at {prompt.key.label}{run_text}: esc cancels")
             self._say("")
             if not self._prompts.move(places):
                 key = key_of("mark")
-                text = f"No further step has this prompt. Mark a sample with {key} to compare with that"
+                text = f"No other step has this prompt. To compare with any sample, mark it with {key}"
                 self._screen.notify(text, markup=False)
                 return
             current = self._prompts.shown
@@ -103,7 +103,7 @@ class SampleExport:
         if not samples and self._listing.key is not None and (sample := self._selected()) is not None:
             samples = [(self._listing.key, sample)]
         if not samples:
-            self._frontend.notify("No sample under the cursor, and none marked", markup=False)
+            self._frontend.notify("No sample selected", markup=False)
             return
         count = count_text(len(samples), "sample")
         ending = await self._frontend.prompt(ChoiceMenu(f"Write {count} as", _FORMATS))

@@ -28,12 +28,14 @@ async def edit_settings(app: App[Any], runs: Runs, key: str) -> None:
             with app.suspend():
                 text = runs.edit_settings(text, line)
             if text == file.text and not file.is_new:
-                outcome = "Unchanged: nothing was written"
+                outcome = "Unchanged; nothing written"
                 continue
             await asyncio.to_thread(runs.replace_settings, file, text)
-            outcome = f"Written: {clean_line(file.path)}. The screen follows when it is opened again"
+            outcome = f"Written: {clean_line(file.path)}. Takes effect the next time the screen opens"
         except SuspendNotSupported:
-            outcome = f"This terminal cannot be lent. Edit it in another one:\n{clean_line(file.path)}"
+            outcome = (
+                f"Cannot open an editor here. Edit the file in another terminal:\n{clean_line(file.path)}"
+            )
         except ConfigError as error:
             if not await app.push_screen_wait(EditAgain(error)):
                 outcome = "Not written"

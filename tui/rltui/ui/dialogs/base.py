@@ -141,7 +141,7 @@ class Dialog(DialogBase[Answer], Generic[Answer]):
 
     BINDINGS = keys(
         KeyContext.DIALOG,
-        own("dialog.yes", "y", "yes", "yes", "Do it", Scope.DIALOG),
+        own("dialog.yes", "y", "yes", "yes", "Confirm", Scope.DIALOG),
         own("dialog.no", "escape,n", "no", "no", "Cancel", Scope.DIALOG),
         own("dialog.other", "left,right", "other", "other button", "Select the other button",
             Scope.DIALOG),
@@ -285,7 +285,7 @@ class EditAgain(ButtonDialog[bool]):
     def __init__(self, error: RltuiError) -> None:
         title = Content.styled(f"✗ {clean_line(error.title)}", "bold")
         super().__init__(
-            "Nothing was written",
+            "Nothing written",
             _message(title, error.details, error.hint),
             [button("Edit again", "yes", "primary"), button("Later", "no")],
             {"yes": True},
@@ -329,7 +329,9 @@ class LeaveDialog(PlanDialog):
     def __init__(self, unwritten: tuple[str, ...]) -> None:
         """`unwritten`: a line each."""
         warnings = tuple(Problem(severity="warning", message=f"not written: {line}") for line in unwritten)
-        super().__init__(Plan(action="set", problems=warnings), "Leave?", verb="Leave", danger=True)
+        super().__init__(
+            Plan(action="set", problems=warnings), "Discard the collected edits?", verb="Discard", danger=True
+        )
 
 
 class PendingDialog(ButtonDialog[None]):
@@ -344,17 +346,19 @@ class PendingDialog(ButtonDialog[None]):
         ]
         blocks = []
         if plan is not None:
-            differs = Content.styled("running → file, and who reads it:", FAINT)
+            differs = Content.styled("running → file, and its readers:", FAINT)
             blocks.append([differs, *pending_lines(pending)])
             blocks.append(
-                [Content.styled(f"To make it count ({key_of('knob.apply')}):", FAINT), *plan_steps(plan)]
+                [
+                    Content.styled(f"Takes effect after a restart ({key_of('knob.apply')}):", FAINT),
+                    *plan_steps(plan),
+                ]
             )
         if since_origin:
-            heading = "original → this run's own copy, on which edits work:"
+            heading = "original → this run's copy, which edits change:"
             blocks.append([Content.styled(heading, FAINT), *diff_lines(since_origin)])
         message = Content("\n\n").join([Content("\n").join(lines) for lines in blocks])
-        title = "File and running differ" if plan is not None else "Original and own copy differ"
-        super().__init__(title, message, [button("Close", "no")], {})
+        super().__init__("Differences", message, [button("Close", "no")], {})
 
 
 class NoteDialog(DialogBase[str]):
@@ -370,8 +374,8 @@ class NoteDialog(DialogBase[str]):
         text: str = "",
         *,
         title: str = "Note",
-        placeholder: str = "what is to be remembered",
-        purpose: str = "keep it with the events",
+        placeholder: str = "shown with the events and on the charts",
+        purpose: str = "add",
         may_be_empty: bool = False,
         max_length: int = LONGEST_NOTE,
     ) -> None:
@@ -561,12 +565,12 @@ class LinkMenu(ChoiceMenu):
             for link in links
         }
         super().__init__(
-            "Pages about this run",
+            "Links of this run",
             {url: (clean_line(label), clean_line(address)) for url, (label, address) in labels.items()},
         )
 
     def footer_hints(self) -> Sequence[KeyHint]:
-        return ("enter", "open it in a browser"), ("dialog.yes", "copy its address"), ("dialog.no", "close")
+        return ("enter", "open in a browser"), ("dialog.yes", "copy the URL"), ("dialog.no", "close")
 
     def action_yes(self) -> None:
         if (highlighted := self.query_one(OptionList).highlighted_option) is not None and highlighted.id:

@@ -38,14 +38,14 @@ class PublishDialog(ButtonDialog[bool]):
     """Says what would be uploaded. Whether to a private repository; `None`: not at all, the default."""
 
     def __init__(self, published: Publication) -> None:
-        note = "A repository that does not exist yet is made."
+        note = "A missing repository is created."
         lines = [clean_line(line) for line in (*publication_text(published).splitlines(), "", note)]
         super().__init__(
             f"Upload to {published.repo}?",
             Content("\n".join(lines)),
             [button("Private", "private", "primary"), button("Public", "public"), button("Cancel", "no")],
             {"private": True, "public": False, "yes": True},
-            yes="Upload it, private",
+            yes="Upload as private",
         )
 
 
@@ -54,7 +54,7 @@ _ROW_STYLES = dict.fromkeys(("delete", "free", "restore"), "bold")
 
 def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]]:
     """The choices of a dialog: a retention by id, with its label."""
-    always = "and the best, and what the config names"
+    always = "and the best, and those that the config names"
     choices = {
         "3": (Retention(), "Keep the newest 3", always),
         "1": (Retention(keep_last=1), "Keep only the newest", always),
@@ -63,9 +63,9 @@ def retentions(report: CheckpointReport) -> dict[str, tuple[Retention, str, str]
     if len(complete) > len(choices):
         every = 10 * max(1, complete[1] - complete[0])
         retention = Retention(keep_every=every)
-        choices["every"] = (retention, f"Keep the newest 3 and those of every {every} steps", always)
+        choices["every"] = (retention, f"Keep the newest 3 and one every {every} steps", always)
     if report.archive_bytes:
         freed = f"{size_text(report.archive_bytes)} in {report.archive}"
         retention = Retention(keep=tuple(checkpoint.step for checkpoint in report.checkpoints), archive=True)
-        choices["aside"] = (retention, "Delete only what restarts have set aside", freed)
+        choices["aside"] = (retention, "Delete only what restarts set aside", freed)
     return choices

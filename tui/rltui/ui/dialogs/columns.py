@@ -37,7 +37,7 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         own("columns.usual", "backspace", "usual", "reset", "Reset to the default columns", Scope.COLUMNS),
         own("columns.field", "tab,shift+tab", "other_field", "add",
             "Add a metric or config key by name", Scope.COLUMNS),
-        own("columns.keep", "enter", "keep", "keep", "Keep these columns", Scope.COLUMNS),
+        own("columns.keep", "enter", "keep", "apply", "Apply these columns", Scope.COLUMNS),
         own("columns.cancel", "escape", "cancel", "cancel", "Leave the columns unchanged", Scope.COLUMNS),
         own("columns.down", "down,j", "moved_list.move(1)", "down", "Move down", Scope.COLUMNS),
         own("columns.up", "up,k", "moved_list.move(-1)", "up", "Move up", Scope.COLUMNS),
@@ -53,9 +53,7 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
         self._columns = {column.id: column_of(column.id) for column in known_columns()}
         self._columns |= {name: column_of(name) for name in column_ids if name not in self._columns}
         self.moved_list = RowList(self._rows, id="columns-list")
-        self._field = Input(
-            placeholder="another: a metric, or a config key", id="columns-field", compact=True
-        )
+        self._field = Input(placeholder="add a metric or a config key", id="columns-field", compact=True)
         self._field.cursor_blink = False
         self._trouble = Static(id="columns-trouble", markup=False)
 

@@ -61,7 +61,7 @@ class ConfigReview(ButtonDialog[Answer]):
     BINDINGS: ClassVar = keys(
         KeyContext.REVIEW,
         own("review.restart", "ctrl+r", "restart", "write + restart",
-            "Write, then restart what reads the change", Scope.DIALOG),
+            "Write, then restart the readers of the change", Scope.DIALOG),
     )  # fmt: skip
 
     def __init__(self, plan: Plan, question: Question, table: KnobTable) -> None:
@@ -126,7 +126,7 @@ def _key_table(keys: Sequence[KeyConflict]) -> list[Content]:
     return lines
 
 
-_WITHOUT_CLASH = {"set": "yours fits onto the new file", "write": "your text takes the place of theirs"}
+_WITHOUT_CLASH = {"set": "your edit still applies", "write": "your text replaces theirs"}
 
 
 def _conflict_content(plan: Plan) -> Content:
@@ -134,13 +134,13 @@ def _conflict_content(plan: Plan) -> Content:
     for conflict in plan.conflicts:
         name = clean_line(conflict.file.rpartition("/")[2])
         if conflict.keys:
-            head = f"{name}: both sides changed"
+            head = f"{name}: changed on both sides"
             lines = [Content.styled(head, "bold $text-warning"), *_key_table(conflict.keys)]
         else:
-            fits = f", {_WITHOUT_CLASH[plan.action]}" if plan.action in _WITHOUT_CLASH else ""
-            lines = [Content.styled(f"{name}: no key is changed by both sides{fits}", "bold")]
+            fits = f"; {_WITHOUT_CLASH[plan.action]}" if plan.action in _WITHOUT_CLASH else ""
+            lines = [Content.styled(f"{name}: no key changed on both sides{fits}", "bold")]
         blocks.append(Content("\n").join(lines))
-        for label, diff in (("changed meanwhile", conflict.theirs), ("your change", conflict.yours)):
+        for label, diff in (("their change", conflict.theirs), ("your change", conflict.yours)):
             if changes := [line for line in changed_lines(diff) if not line.plain.startswith("─")]:
                 blocks.append(Content("\n").join([Content.styled(label, FAINT), *changes]))
     return Content("\n\n").join(blocks)
@@ -155,7 +155,7 @@ class ConflictDialog(ButtonDialog[_Choice]):
         if plan.action in _WITHOUT_CLASH:
             buttons += [button("Write mine", "mine", "error"), button("Take theirs", "theirs")]
         super().__init__(
-            "The file was changed by somebody else",
+            "The file has changed on disk",
             _conflict_content(plan),
             buttons,
             {"mine": "mine", "theirs": "theirs"},
@@ -169,7 +169,7 @@ Converter = Callable[[float | None], Awaitable[Conversion]]
 
 def _conversion_content(conversion: Conversion) -> Content:
     source = conversion.measured or (
-        "as you typed it" if conversion.mean_tokens is not None else "nothing was measured yet: type it"
+        "mean as typed" if conversion.mean_tokens is not None else "nothing measured yet: type the mean"
     )
     blocks = [Content.styled(clean_line(source), FAINT)]
     if conversion.arithmetic:
@@ -179,7 +179,7 @@ def _conversion_content(conversion: Conversion) -> Content:
             Content("\n").join(
                 Content.assemble(
                     (f"{clean_line(key)} ", ""),
-                    ("out of the file" if value is None else f"= {value_text(value)}", "bold"),
+                    ("removed" if value is None else f"= {value_text(value)}", "bold"),
                 )
                 for key, value in conversion.edits.items()
             )
@@ -202,14 +202,14 @@ class ConverterDialog(DialogBase[Conversion]):
         self._can_write = bool(first.edits)
         self._convert = convert
         mean = "" if first.mean_tokens is None else f"{first.mean_tokens:.6g}"
-        self._field = Input(mean, placeholder="mean tokens of a rollout", type="number", id="mean")
+        self._field = Input(mean, placeholder="mean tokens per rollout", type="number", id="mean")
         self._field.cursor_blink = False
         self._measured_text = mean
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
             box.border_title = f"Count the batch in {self.conversion.to}"
-            yield Static("Mean tokens of an accepted rollout:", markup=False)
+            yield Static("Mean tokens per accepted rollout:", markup=False)
             yield self._field
             with VerticalScroll(classes="scroll", can_focus=False):
                 yield Static(id="arithmetic", classes="body")
@@ -239,7 +239,7 @@ class ConverterDialog(DialogBase[Conversion]):
         """Returns whether there is something to write."""
         mean = None if text == self._measured_text else parse_number(text)
         if mean is not None and not 0 < mean < math.inf:
-            self._show(f"a number above 0, not {text!r}" if text else "type the mean tokens of a rollout")
+            self._show(f"not a number > 0: {text}" if text else "type the mean tokens per rollout")
             return False
         try:
             async with waiting(self.app, "Counting the batch"):

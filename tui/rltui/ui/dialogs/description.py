@@ -68,7 +68,7 @@ class DescriptionDialog(Dialog[None]):
                 name = "" if fact.label == label else clean_line(fact.label)
                 rows.append(Row(key, tuple(labelled(name, lines, label_cells))))
                 label = fact.label
-        return tuple(rows) or (Row(None, (Content.styled("Nothing is known", FAINT),)),)
+        return tuple(rows) or (Row(None, (Content.styled("No description yet", FAINT),)),)
 
     def action_copy(self) -> None:
         if (fact := self._facts.get(self.moved_list.key or "")) is not None:

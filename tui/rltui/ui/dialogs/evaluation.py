@@ -25,20 +25,20 @@ from rltui.views.evaluation import order_text
 
 _WORDS = ("now", "base", "sft")
 _FIELDS = {
-    "target": ("what", "now, base, sft, the step of a checkpoint, a folder or a model's name"),
-    "env": ("environment", "the one that the config trains on"),
+    "target": ("target", "now, base, sft, a checkpoint's step, a folder or a model's name"),
+    "env": ("environment", "empty: as in training"),
     "examples": ("examples", ""),
-    "rollouts": ("rollouts of each", ""),
-    "tokens": ("tokens", "of an answer at most; empty: as the config samples"),
-    "arguments": ("arguments", "more for the evaluator, as they are"),
-    "every": ("every", "so many checkpoints, from now on; empty: once"),
-    "when": ("when", "done: after the run; empty: as soon as there is room"),
+    "rollouts": ("per example", ""),
+    "tokens": ("max tokens", "per answer; empty: as in the config"),
+    "arguments": ("arguments", "passed to the evaluator as they are"),
+    "every": ("every", "N checkpoints from now on; empty: once"),
+    "when": ("when", "done: after the run; empty: as soon as possible"),
 }
 """Labels and placeholders of the fields, by id."""
 _MEANINGS = {
-    "now": "the newest weights, asked of the run's own server",
-    "base": "the model that the training begins with, on a server of its own",
-    "sft": "what the SFT of this experiment has made, on a server of its own",
+    "now": "the newest weights, on the run's own server",
+    "base": "the model that the run starts from, on a separate server",
+    "sft": "the SFT model of this experiment, on a separate server",
 }
 
 Ask = Callable[[EvalRequest, int | None], Awaitable[str]]
@@ -67,7 +67,7 @@ def target_of(text: str) -> EvalTarget:
 
 def _number(name: str, text: str, *, least: int = 1) -> int:
     if (number := parse_whole_number(text)) is None or number < least:
-        raise UsageError(f"{name}: a whole number from {least} on, not {text!r}")
+        raise UsageError(f"{name}: not a whole number ≥ {least}: {text}")
     return number
 
 
@@ -82,14 +82,14 @@ def eval_request(entries: Mapping[str, str]) -> tuple[EvalRequest, int | None]:
     except ValueError as error:
         raise UsageError(f"arguments: {error}") from None
     if entries["when"] not in ("", "done"):
-        raise UsageError(f"when: {entries['when']!r} is not 'done'")
+        raise UsageError(f"when: neither 'done' nor empty: {entries['when']}")
     every = None if not entries["every"] else _number("every", entries["every"], least=0)
     values = {
         "target": target_of(entries["target"]),
         "env": entries["env"],
         "num_examples": _number("examples", entries["examples"]),
-        "rollouts_per_example": _number("rollouts of each", entries["rollouts"]),
-        "max_tokens": None if not entries["tokens"] else _number("tokens", entries["tokens"]),
+        "rollouts_per_example": _number("per example", entries["rollouts"]),
+        "max_tokens": None if not entries["tokens"] else _number("max tokens", entries["tokens"]),
         "arguments": arguments,
         "when_done": entries["when"] == "done",
     }
@@ -118,7 +118,7 @@ class EvalDialog(FieldsDialog):
 
     def footer_hints(self) -> Sequence[KeyHint]:
         choices = ("evaluate.previous evaluate.next", "choices")
-        return ("enter", "ask for it"), choices, ("tab", "next field"), ("evaluate.cancel", "")
+        return ("enter", "evaluate"), choices, ("tab", "next field"), ("evaluate.cancel", "")
 
     def on_mount(self) -> None:
         self.fields["target"].focus()
@@ -146,7 +146,7 @@ class EvalDialog(FieldsDialog):
 
     async def _carry_out(self) -> None:
         try:
-            async with waiting(self.app, "Asking for the evaluation"):
+            async with waiting(self.app, "Requesting the evaluation"):
                 answer = await self._ask(*eval_request(self.entries))
             self.dismiss(answer)
         except RltuiError as error:
@@ -162,5 +162,5 @@ def _summary(request: EvalRequest, every: int | None) -> str:
     kind = request.target.kind
     if every is not None:
         return f"{request.rollouts} rollouts of {order_text(every)} from now on"
-    meaning = _MEANINGS.get(kind, f"{request.target.label}, on a server of its own")
+    meaning = _MEANINGS.get(kind, f"{request.target.label}, on a separate server")
     return f"{request.rollouts} rollouts · {meaning}"

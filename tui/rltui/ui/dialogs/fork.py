@@ -66,10 +66,10 @@ class ForkDialog(FieldsDialog):
         fields = {
             _EDITS: Field("set", "lr=1e-3 batch_size=64 …"),
             _BEGIN: Field(
-                "from checkpoint", f"empty: the beginning; {join_words(steps[1:4], 'or') or 'last'} ↑↓", begin
+                "from checkpoint", f"{join_words(steps[1:4], 'or') or 'last'} (↑↓); empty: step 0", begin
             ),
-            _NAME: Field("name", "by what is changed"),
-            _START: Field("start", f"empty: {_NOW}; {_QUEUE}: when there is room"),
+            _NAME: Field("name", "empty: named after the changes"),
+            _START: Field("start", f"{_NOW}, or {_QUEUE}: when resources are free"),
         }
         self._preview = Static(id="fork-words", classes="body")
         below = VerticalScroll(self._preview, classes="scroll")
@@ -96,7 +96,7 @@ class ForkDialog(FieldsDialog):
     async def _show_plan(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
         try:
-            async with waiting(self.app, "Working out what the fork comes to"):
+            async with waiting(self.app, "Planning the fork"):
                 lines = fork_lines(await self._plan(fork_request(self.entries)))
         except RltuiError as error:
             self._refuse(error)
@@ -118,8 +118,8 @@ class ForkDialog(FieldsDialog):
     async def _carry_out(self) -> None:
         try:
             request = fork_request(self.entries)
-            self._preview.update("Being made; a large checkpoint takes its time to copy …")
-            async with waiting(self.app, "Making the fork"):
+            self._preview.update("Creating the fork; copying a large checkpoint can take minutes …")
+            async with waiting(self.app, "Creating the fork"):
                 answer = await self._start(request)
             self.dismiss(answer)
         except RltuiError as error:

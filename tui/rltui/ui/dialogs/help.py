@@ -24,17 +24,17 @@ from rltui.ui.styles import FAINT, STYLES
 _KEY_WIDTH = 14
 _NOT_NOW = "not while read-only"
 _EVERYWHERE = (Scope.GLOBAL, Scope.SCREENS)
-_RULE = "What cannot be undone shows a plan or asks first. Detaching stops nothing."
+_RULE = "Irreversible actions show a plan or ask first. Detaching stops nothing."
 _WORDS: dict[KeyContext, str] = {
     KeyContext.LOG: "A log. It follows new lines until you scroll up; {cursor_last} follows again.",
     KeyContext.KNOB_TABLE: "Knobs and their running values. {open} edits the one under the cursor.",
     KeyContext.OVERVIEW: "All panes. Component keys act on the one marked ▸; {pane_next} goes to the next.",
     KeyContext.CONFIG: "Every key of the config: {search} finds one, {open} edits it, {undo} undoes it.",
     KeyContext.LOGS: "Logs in full width: {all} merges them by time, {pane_next} shows the next one.",
-    KeyContext.GPUS: "Devices and their processes: {process_free} ends a leftover one.",
+    KeyContext.GPUS: "Devices and their processes: {process_free} ends a leftover process.",
     KeyContext.METRICS: "Charts of the whole run: {search} finds any series, {open} zooms one chart.",
-    KeyContext.ROLLOUTS: "Steps and samples: {open} reads one, {compare} shows another beside it.",
-    KeyContext.EVENTS: "What happened, oldest first: {open} goes to that moment in the log or on the charts.",
+    KeyContext.ROLLOUTS: "Steps and samples: {open} reads one, {compare} compares two.",
+    KeyContext.EVENTS: "Events, oldest first: {open} opens the log or the charts at that moment.",
     KeyContext.CHECKPOINTS: "Checkpoints: {open} restarts from one, plan first; {fork} forks a run from it.",
     KeyContext.EVALS: "Evaluations: {component_start} starts one, {open} reads its samples.",
     KeyContext.RUNS: "All runs: {search} filters, {mark} and {compare} compare, {open} opens one.",
@@ -137,7 +137,7 @@ def symbol_rows() -> list[HelpRow]:
         for heading, badges in tables.items()
         for badge in badges
     ]
-    rows.append(HelpRow("Marks", "▸", "selected: keys of components act on it"))
+    rows.append(HelpRow("Marks", "▸", "selected: component keys act on it"))
     return rows
 
 
@@ -157,7 +157,7 @@ def page(rows: Sequence[HelpRow], tokens: Sequence[str], width: int) -> Content:
             heading = row.heading
             lines += [*([Content("")] if lines else []), Content.styled(heading, "bold underline")]
         lines += _lines(row, fuzzy.matched_positions(tokens, text), width)
-    return Content("\n").join(lines) if lines else Content.styled("No key does that.", FAINT)
+    return Content("\n").join(lines) if lines else Content.styled("No matching key.", FAINT)
 
 
 def _lines(row: HelpRow, positions: Sequence[int], width: int) -> Iterator[Content]:
@@ -196,9 +196,7 @@ class HelpScreen(TypingScreen[None]):
     )  # fmt: skip
 
     def __init__(self, situation: HelpContext) -> None:
-        super().__init__(
-            _HelpLine(placeholder="search by key or by what you want to do", select_on_focus=False)
-        )
+        super().__init__(_HelpLine(placeholder="search by key or action", select_on_focus=False))
         self.add_class("dialog")
         self._situation = situation
         self._shows_all = False
@@ -225,7 +223,7 @@ class HelpScreen(TypingScreen[None]):
         top = Content.styled(f"{with_keys(description)}\n{_RULE}\n".lstrip(), FAINT)
         self._page.update(content if tokens else Content("\n").join([top, content]))
         box.border_title = "Keys of all screens" if self._shows_all else "Keys that work here"
-        other = "those that work here" if self._shows_all else "all screens"
+        other = "this screen" if self._shows_all else "all screens"
         hints = (("help.all", other), ("help.down help.up", "scroll"), ("help.close", ""))
         box.border_subtitle = Content(keys_line(hints))
 

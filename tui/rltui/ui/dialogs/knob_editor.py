@@ -70,11 +70,11 @@ class Decision:
 
 
 def _facts_text(knob: KnobInfo) -> str:
-    in_file = value_text(knob.value) if knob.is_set else "nothing"
-    running = f"running {value_text(knob.running)}" if knob.is_running else "nothing runs"
+    in_file = value_text(knob.value) if knob.is_set else "not set"
+    running = f"running {value_text(knob.running)}" if knob.is_running else "not running"
     rest = clean_line(origin_text(knob)).removeprefix("not in the file").removeprefix(" · ")
     return " · ".join(
-        fact for fact in (f"{clean_line(knob.file.rpartition('/')[2])} says {in_file}", running, rest) if fact
+        fact for fact in (f"{clean_line(knob.file.rpartition('/')[2])}: {in_file}", running, rest) if fact
     )
 
 
@@ -89,17 +89,15 @@ def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
         changes.append(Content.styled(location, FAINT))
     problems = problem_lines(plan.problems)
     if plan.asks_more:
-        problems.append(Content.styled("asking the framework's own models…", FAINT))
+        problems.append(Content.styled("validating with the framework…", FAINT))
     blocks = (problems, figures(plan.derived, table.derived), changes)
     paragraphs = [Content("\n").join(lines) for lines in blocks if lines]
     if plan.conflicts:
-        paragraphs.insert(
-            0, Content.styled("⚠ The file was changed by somebody else meanwhile.", "$text-warning")
-        )
+        paragraphs.insert(0, Content.styled("⚠ The file has changed on disk.", "$text-warning"))
     if not changes:
         paragraphs.append(Content.styled("No change.", FAINT))
     if steps := plan_steps(plan):
-        heading = [Content.styled("To make it count (ctrl+r):", FAINT)] if plan.start else []
+        heading = [Content.styled("Takes effect after a restart (ctrl+r):", FAINT)] if plan.start else []
         paragraphs.append(Content("\n").join([*heading, *steps]))
     return Content("\n\n").join(paragraphs)
 
@@ -195,7 +193,7 @@ class KnobEditor(DialogBase[Decision]):
             if plan.asks_more:
                 self._show(EditCheck(text, value, plan))
                 thorough = self._plan(request.model_copy(update={"thorough": True}))
-                async with waiting(self.app, "Asking the framework's own models"):
+                async with waiting(self.app, "Validating with the framework"):
                     with suppress(TimeoutError):
                         plan = await asyncio.wait_for(thorough, timeout_s)
             draft = EditCheck(text, value, plan)

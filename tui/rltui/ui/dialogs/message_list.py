@@ -67,7 +67,7 @@ class MessageList(Dialog[None]):
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         notifications = self._messages.said[::-1]
         if not notifications:
-            return (Row(None, (Content.styled("Nothing was said yet", FAINT),)),)
+            return (Row(None, (Content.styled("No messages yet", FAINT),)),)
         return tuple(
             Row(key := str(notification.number), _lines(notification, width, is_open=key == selected))
             for notification in notifications

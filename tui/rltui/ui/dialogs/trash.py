@@ -29,20 +29,20 @@ class TrashDialog(ButtonDialog[bool]):
     def __init__(self, rows: Sequence[RunRow]) -> None:
         sizes = [row.disk_bytes for row in rows]
         total = sum(size for size in sizes if size is not None)
-        freed = "an unknown size" if all(size is None for size in sizes) else size_text(total)
+        freed = "an unknown amount" if all(size is None for size in sizes) else size_text(total)
         if None in sizes and total:
             freed = f"at least {freed}"
         lines = [clean_line(f"{row.name}  {row.folder}") for row in rows[:_MOST_LISTED]]
         lines += [f"and {len(rows) - _MOST_LISTED} more"] if len(rows) > _MOST_LISTED else []
         meaning = (
-            f"The trash is beside the folder, on the same disk: emptying it frees {freed} "
+            f"The trash is on the same disk; emptying it frees {freed} "
             f"({hints.TRASH_EMPTY}). Until then {key_of('undo')} or "
-            f"{hints.RESTORE(run='RUN')} brings it back."
+            f"{hints.RESTORE(run='RUN')} undoes this."
         )
         super().__init__(
-            f"Put {runs_named(rows)} into the trash?",
+            f"Move {runs_named(rows)} to the trash?",
             Content("\n").join([*map(Content, lines), Content(""), Content.styled(meaning, FAINT)]),
-            [button("To the trash", "yes", "error"), button("Cancel", "no")],
+            [button("Move to trash", "yes", "error"), button("Cancel", "no")],
             {"yes": True},
             is_danger=True,
         )

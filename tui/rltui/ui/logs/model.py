@@ -376,7 +376,7 @@ class LogModel:
         if self.selection is None or self.selection.lines:
             return "\n".join(map(self.window.rows.text, numbers)), _count_lines(len(numbers))
         texts = self._selected_texts(numbers, self.selection)
-        return "\n".join(texts), "" if len(texts) == 1 else f"what is shown of {len(texts):,} lines"
+        return "\n".join(texts), "" if len(texts) == 1 else f"parts of {len(texts):,} lines"
 
     def _selected_numbers(self) -> range:
         """The lines that are selected, else those in view."""
@@ -415,11 +415,11 @@ class LogModel:
         if self.search is not None:
             parts.append(self.search.status(self.current, only=self.shows_matches_alone))
         if window.whole or window.raw:
-            parts.append("every line" if window.raw else "whole lines")
+            parts.append("unfolded" if window.raw else "as written")
         if window.is_seeking_start:
-            parts.append("looking for the start")
+            parts.append("going to the start")
         elif window.sought_offset is not None:
-            parts.append("looking for the line")
+            parts.append("going to the line")
         elif not window.follow and window.source is not None:
             lines = window.lines_below
             place = f"{_count_lines(lines)} below" if lines else "not following"
@@ -428,7 +428,7 @@ class LogModel:
 
     def _selection_status(self, selection: Selection) -> str:
         copy, write, back = map(self._key_of, ("copy", "write", "back"))
-        keys = f"{copy} copies, {write} writes, {back}"
+        keys = f"{copy} copies, {write} writes, {back} cancels"
         count = len(self._selected_numbers())
         if selection.lines or count > 1:
             return f"{_count_lines(count)} selected: {keys}"

@@ -86,9 +86,9 @@ class LogSearch:
             return f"⚠ {self.problem}"
         if (scan := self._scan) is not None and not self.has_result:
             percent = f"{100 * scan.progress:.0f} %"
-            return f"searching {self.subject}: {percent}, {count:,} found, esc ends it"
+            return f"searching {self.subject}: {percent}, {count:,} found, esc cancels"
         if not count:
-            return f"no {self.subject}" if self.query is None else f"{self.subject} is not in it"
+            return f"no {self.subject}" if self.query is None else f"no match for {self.subject}"
         more = "+" if self.is_full else ""
         if only:
             return f"only {self.subject}: {count:,}{more}"

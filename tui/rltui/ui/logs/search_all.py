@@ -45,7 +45,7 @@ class AllLogsSearch:
     def status(self) -> str:
         count, text = len(self.matches), truncate(clean_line(self.query.text), _TEXT_WIDTH)
         more = "+" if count >= _MAX_MATCHES else ""
-        hint = "enter opens the log there" if self.is_over else "searching, esc ends it"
+        hint = "enter opens the log there" if self.is_over else "searching, esc cancels"
         return f"“{text}” {count:,}{more} · {hint}"
 
     def run(self) -> None:

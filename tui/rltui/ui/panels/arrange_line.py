@@ -25,8 +25,8 @@ class ArrangeLine(ModalScreen[None]):
         own("arrange.up", "k,up", "move('up')", "up", "Move the panel up", Scope.ARRANGE),
         own("arrange.right", "l,right", "move('right')", "right", "Move the panel right",
             Scope.ARRANGE),
-        own("arrange.higher", "plus", "resize(0, 1)", "higher", "Make the panel higher", Scope.ARRANGE),
-        own("arrange.lower", "minus", "resize(0, -1)", "lower", "Make the panel lower", Scope.ARRANGE),
+        own("arrange.higher", "plus", "resize(0, 1)", "higher", "Make the panel taller", Scope.ARRANGE),
+        own("arrange.lower", "minus", "resize(0, -1)", "lower", "Make the panel shorter", Scope.ARRANGE),
         own("arrange.wider", "greater_than_sign", "resize(1, 0)", "wider", "Make the column wider",
             Scope.ARRANGE),
         own("arrange.narrower", "less_than_sign", "resize(-1, 0)", "narrower", "Make the column narrower",
@@ -99,7 +99,7 @@ _WORDS = {
     "hide": ("hide",),
     "charts": ("charts",),
     "all": ("all",),
-    "as usual": ("usual",),
+    "reset": ("usual",),
     "next": ("next",),
 }
 

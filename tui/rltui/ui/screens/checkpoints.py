@@ -51,7 +51,7 @@ def checkpoint_rows(
     if report is None:
         return READING
     if not report.checkpoints:
-        text = f"{no_checkpoints_text(report)}. {key_of('screen.config')} sets the interval."
+        text = f"{no_checkpoints_text(report)}. {key_of('screen.config')} opens the config."
         return (note_row(clean_line(text), width),)
     listed = arranged.listed(report.checkpoints[::-1])
     if not listed:
@@ -71,7 +71,7 @@ class CheckpointScreen(ResourceScreen):
              label="restart from", footer=Footer.YES, changes=True),
         bind(verbs.COMPONENT_START, "evaluate", "Start an evaluation of this checkpoint",
              label="start eval", footer=Footer.YES),
-        bind(verbs.UNDO, "checkpoints.bring_back", "Undo a restart: bring back what it set aside, plan first",
+        bind(verbs.UNDO, "checkpoints.bring_back", "Undo a restart: restore what it set aside, plan first",
              label="undo restart", footer=Footer.FIRST_TO_GO),
         bind(verbs.FILTER, "narrow", "Filter: complete, with a note, or all", footer=Footer.YES),
         bind(verbs.SORT, "sort(1)", "Sort by age, reward, evaluation or size", footer=Footer.YES),

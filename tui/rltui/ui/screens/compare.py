@@ -38,7 +38,7 @@ class CompareScreen(ResourceScreen):
         bind(verbs.FILTER, "toggle_all_keys", "Filter: config keys that differ, or all", footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.SCREEN_ROLLOUTS, "show_screen('rollouts')",
-             "Rollouts of the first run, beside the same prompts in the others", footer=Footer.YES),
+             "Compare rollouts of the same prompts", footer=Footer.YES),
         bind(verbs.CURSOR_LEFT, "shift(-1)"),
         bind(verbs.CURSOR_RIGHT, "shift(1)"),
         bind(verbs.BACK, footer=Footer.YES),
@@ -124,7 +124,7 @@ class CompareScreen(ResourceScreen):
                     screen = RolloutScreen(
                         self.app_state,
                         state,
-                        subject=f"beside {', '.join(names[1:])}",
+                        subject=f"compared with {', '.join(names[1:])}",
                         prompts=in_other_runs([*zip(names[1:], rollouts, strict=True)]),
                     )
             await self.app.push_screen(screen)

@@ -221,7 +221,7 @@ class ConfigScreen(BaseScreen):
                 yield self._problems
 
     def on_mount(self) -> None:
-        self._derived.border_title = "What follows"
+        self._derived.border_title = "Derived values"
         self._problems.border_title = "Problems"
         self._rows.focus()
 
@@ -292,7 +292,7 @@ class ConfigScreen(BaseScreen):
     def _show_detail(self) -> None:
         knob = self.cursor_knob
         self._detail.border_title = Content(clean_line(knob.key)) if knob is not None else None
-        nothing = Content.styled("Nothing matches. esc shows all keys again.", FAINT)
+        nothing = Content.styled("No match. esc shows all keys.", FAINT)
         self._detail.update(knob_detail(knob) if knob is not None else nothing)
         self._show_problem(knob)
         self.refresh_bindings()
@@ -311,7 +311,7 @@ class ConfigScreen(BaseScreen):
             SearchLine(
                 Search(
                     self._filter.words,
-                    "words of a key, a meaning or a value",
+                    "words from keys, meanings or values",
                     self._search_for,
                     lambda: count_text(len(self._rows.keys), "key"),
                     self._rows.move,
@@ -359,7 +359,7 @@ class ConfigScreen(BaseScreen):
             return
         problem = self.state.table.problems[int(self._problems.key)]
         if not any(knob.key == problem.key for knob in self.state.knobs):
-            self.notify("No key of the files is named by this problem", markup=False)
+            self.notify("This problem names no key", markup=False)
             return
         self._filter = RowFilter()
         self._rows.reload()

@@ -54,7 +54,7 @@ def eval_rows(
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
     if not report.evaluations:
-        text = f"No evaluation yet. {key_of('component.start')} starts one."
+        text = f"No evaluations yet. {key_of('component.start')} starts one."
         return (*rows, note_row(text, width))
     is_of_several = len({evaluation.env for evaluation in report.evaluations}) > 1
     names = [name for name in _COLUMNS if is_of_several or name != "env"]
@@ -89,7 +89,7 @@ class EvalScreen(ResourceScreen):
              label="stop eval", footer=Footer.YES),
         bind(verbs.SORT, "sort(1)", "Sort by target, age or reward", footer=Footer.YES),
         bind(verbs.SORT_BACK, "sort(-1)"),
-        bind(verbs.COMPARE, "choose_baseline", "Compare all with this one; again: with the base model",
+        bind(verbs.COMPARE, "choose_baseline", "Make this one the baseline, or the base model again",
              footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.SEARCH, "search", "Search the rows", footer=Footer.FIRST_TO_GO),
@@ -125,9 +125,9 @@ class EvalScreen(ResourceScreen):
         self.title_line.update(self.state.heading("Evaluations", *fragments, problem=self.problem))
         reference = self._evaluation_of(self._baseline_id)
         reference_label = (
-            f"base, else SFT ({key_of('compare')}: this one)" if reference is None else reference.label
+            f"base, else SFT ({key_of('compare')} selects another)" if reference is None else reference.label
         )
-        text = f"against {reference_label} · ▲ ▼ beyond 95 %, same examples"
+        text = f"baseline: {reference_label} · ▲ ▼ significant at 95 %, same examples"
         self.notes.update(Content.styled(clean_line(text), FAINT))
         self.notes.display = bool(report is not None and report.evaluations)
 
@@ -152,7 +152,7 @@ class EvalScreen(ResourceScreen):
         if (evaluation := self._evaluation_of(self.rows.key)) is None:
             return
         if not evaluation.results:
-            self.notify("It left no samples", markup=False)
+            self.notify("This evaluation has no samples", markup=False)
             return
         self.show_instead(
             RolloutScreen(
@@ -179,7 +179,7 @@ class EvalScreen(ResourceScreen):
             self._baseline_id = None if self._baseline_id == evaluation.id else evaluation.id
             self.show()
             if not evaluation.is_sound:
-                self.notify(f"To be compared with care: {clean_line(evaluation.words)}", markup=False)
+                self.notify(f"Compare with care: {clean_line(evaluation.words)}", markup=False)
 
     def action_cancel_eval(self) -> None:
         """It asks nothing: the evaluation can be requested again."""

@@ -29,14 +29,14 @@ class EventScreen(ResourceScreen):
 
     BINDINGS = keys(
         KeyContext.EVENTS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
-        bind(verbs.OPEN, "jump", "Open the log of that moment, or the charts", label="go there",
+        bind(verbs.OPEN, "jump", "Open the log or the charts at this event", label="go there",
              footer=Footer.YES),
-        bind(verbs.COMPONENT_FULL_LOG, "jump_to('logs')", "Open the log of that moment", footer=Footer.YES),
-        bind(verbs.FILTER, "choose_kind", "Filter by kind, by component, or by what the charts mark",
+        bind(verbs.COMPONENT_FULL_LOG, "jump_to('logs')", "Open the log at this event", footer=Footer.YES),
+        bind(verbs.FILTER, "choose_kind", "Filter by kind or component",
              footer=Footer.YES),
-        bind(verbs.SEARCH, "search", "Search for words, also in the diffs of edits", footer=Footer.YES),
-        bind(verbs.GROUP, "fold", "Fold diffs and stacks, or show them", footer=Footer.FIRST_TO_GO),
-        bind(verbs.CHARTS, "jump_to('metrics')", "Show the charts of that moment", footer=Footer.YES),
+        bind(verbs.SEARCH, "search", "Search, also in the diffs of edits", footer=Footer.YES),
+        bind(verbs.GROUP, "fold", "Fold diffs and stack traces, or show them", footer=Footer.FIRST_TO_GO),
+        bind(verbs.CHARTS, "jump_to('metrics')", "Show the charts at this event", footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.NOTE, "commands.note", "Add a note to the events and the charts", footer=Footer.YES),
         bind(verbs.BACK, footer=Footer.YES),
@@ -84,15 +84,15 @@ class EventScreen(ResourceScreen):
 
     def _nothing_text(self) -> str:
         if not self._listing.items:
-            return f"Nothing happened yet. {key_of('note')} adds a note."
+            return f"No events yet. {key_of('note')} adds a note."
         if self._listing.is_filtered:
-            return "Nothing matches. esc ends the filter."
+            return "No match. esc ends the filter."
         return f"Only checkpoints so far: {key_of('filter')} lists them."
 
     # what is shown
 
     def action_choose_kind(self) -> None:
-        self.app.push_screen(ChoiceMenu("Which events?", self._listing.choices), self._take_choice)
+        self.app.push_screen(ChoiceMenu("Filter events", self._listing.choices), self._take_choice)
 
     def _take_choice(self, choice: str | None) -> None:
         if choice is not None:
@@ -113,7 +113,7 @@ class EventScreen(ResourceScreen):
             SearchLine(
                 Search(
                     self._listing.filter.words,
-                    "words of an event or its diff",
+                    "words from events or diffs",
                     self._search_for,
                     lambda: count_text(len(self._listing.listed), "event"),
                     self.rows.move,

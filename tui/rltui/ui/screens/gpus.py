@@ -67,7 +67,7 @@ def _device_rows(
     rows: list[Row] = []
     if not report.available or not report.devices:
         reason = clean_line(report.reason or "no device found")
-        rows.append(Row(None, tuple(hanging(f"No GPU to show: {reason}", width, FAINT))))
+        rows.append(Row(None, tuple(hanging(f"No GPUs: {reason}", width, FAINT))))
     marks = owner_marks(report)
     label_width = max((len(device.label) for device in report.devices), default=0)
     silent = {source.name for source in report.sources if source.problem}
@@ -136,15 +136,13 @@ def _why_left_alone(process: GpuProcess, host: str) -> str | None:
     """The owner of a process that is not for us to end; `None` where it may be ended."""
     pid = f"pid {process.pid}"
     if host:
-        return f"{pid} runs on {clean_line(host)}; end it there"
+        return f"{pid} runs on {clean_line(host)}; end the process there"
     if can_be_freed(process):
         return None
     match process.owner:
         case "component":
             component = clean_line(process.component or "a component")
-            return (
-                f"{pid} belongs to {component} of this experiment; stop that with {key_of('component.stop')}"
-            )
+            return f"{pid} belongs to {component} of this experiment; {key_of('component.stop')} stops it"
         case "experiment":
             return f"{pid} belongs to the experiment {clean_line(process.experiment or '?')}; not ended"
         case "other":
@@ -172,7 +170,7 @@ def _process_rows(
     if device is None:
         return ()
     if not device.processes:
-        text = "" if device.problem else "no process is listed"
+        text = "" if device.problem else "no processes listed"
         return (Row(None, (Content.styled(f"  {text}", FAINT),)),)
     return tuple(
         Row(
@@ -223,7 +221,7 @@ class GpuScreen(BaseScreen):
     BINDINGS = keys(
         KeyContext.GPUS, *EXPERIMENT_KEYS, *list_keys("moved_list."),
         bind(verbs.PROCESS_FREE, "free_process",
-             "End the process under the cursor, if it is yours; asks first",
+             "End your process under the cursor; asks first",
              footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.PANE_NEXT, "app.focus_next"),
@@ -305,7 +303,7 @@ class GpuScreen(BaseScreen):
         report = self.state.gpus
         driver = clean_line(report.driver or "") if report is not None else ""
         interval_s = report.interval_s if report is not None else None
-        facts = (f"driver {driver}" if driver else "", f"read every {interval_s:g} s" if interval_s else "")
+        facts = (f"driver {driver}" if driver else "", f"every {interval_s:g} s" if interval_s else "")
         age_s = None if report is None else stale_age_s(report, self.state.clock())
         old = None if age_s is None else f"{duration(age_s)} old"
         self._title.update(self.state.heading("GPUs", *((fact, FAINT) for fact in facts), problem=old))
@@ -329,7 +327,7 @@ class GpuScreen(BaseScreen):
         chart.show_device(device, self._marks)
         key = "" if device is None else device.key
         chart.history = next((item for item in self._histories.histories if item.device == key), None)
-        notes = ["whole record" if chart.range_s is None else "last 10 minutes"]
+        notes = ["whole run" if chart.range_s is None else "last 10 minutes"]
         if chart.history is not None and (peak := peak_text(in_range(chart.history, chart.range_s))):
             notes.append(peak)
         if chart.history is not None and any(series.label == OTHERS for series in chart.history.series):
@@ -422,7 +420,7 @@ class GpuScreen(BaseScreen):
         user = f" of user {clean_line(process.user)}" if process.user else ""
         heading = f"End pid {process.pid}{user}?"
         request = Request(action="free", pids=(process.pid,))
-        self.commands.request(ConfirmableRequest(request, heading, verb="End it", danger=True))
+        self.commands.request(ConfirmableRequest(request, heading, verb="End", danger=True))
 
     def left(self) -> None:
         self.workers.cancel_group(self, "history")

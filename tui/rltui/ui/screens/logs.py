@@ -81,7 +81,7 @@ class LogScreen(BaseScreen):
     CSS_PATH: ClassVar = ["logs.tcss"]
     BINDINGS = keys(
         KeyContext.LOGS, *EXPERIMENT_KEYS,
-        bind(verbs.OPEN, "open_found", "Open the log where the line was found", footer=Footer.YES,
+        bind(verbs.OPEN, "open_found", "Open the log at this line", footer=Footer.YES,
              palette=InPalette.NO),
         bind(verbs.COMPONENT_INFERENCE, "focus_role('inference')"),
         bind(verbs.COMPONENT_ORCHESTRATOR, "focus_role('orchestrator')"),
@@ -190,10 +190,10 @@ class LogScreen(BaseScreen):
         if isinstance(tab, LogEntry):
             search = partial(self.experiment.search_log, tab.path, with_text=False)
             self._pane.log_path, self._pane.log_name = tab.path, tab.name
-            self._pane.set_source(source, "Nothing printed yet.", search=search)
+            self._pane.set_source(source, "No output yet.", search=search)
         else:
             self._pane.log_path, self._pane.log_name = None, self.experiment.name
-            placeholder = "No log has a line yet." if tab == Combined.MERGED else "Searching…"
+            placeholder = "No output yet." if tab == Combined.MERGED else "Searching…"
             self._pane.set_source(source, placeholder)
             self._pane.model.has_cursor = tab == Combined.MATCHES
             if tab == Combined.MATCHES and self._search is not None:
@@ -282,7 +282,7 @@ class LogScreen(BaseScreen):
         attempts = [log for log in self._logs if log.component == component]
         if attempts:
             log = next((log for log in reversed(attempts) if log.started_at <= moment), attempts[0])
-            async with self.waiting("Looking for that moment in the log"):
+            async with self.waiting("Looking for this moment in the log"):
                 offset = await asyncio.to_thread(self.experiment.log_offset_at, log, moment)
             await self._show(log)
             if offset is not None:
@@ -327,7 +327,7 @@ class LogScreen(BaseScreen):
             SearchLine(
                 Search(
                     text,
-                    "text, or a regular expression, in the logs of all components and attempts",
+                    "text or regular expression, in all logs and attempts",
                     show,
                     self._match_count,
                     partial(self._pane.action_command, "model.move_rows"),
@@ -369,7 +369,7 @@ class LogScreen(BaseScreen):
                 self._pane.poll()
             self._update_title(self.size.width)
             if self._search.is_over and not self._search.matches:
-                self._pane.set_source(self._search, "Found nowhere.")
+                self._pane.set_source(self._search, "No match in any log.")
 
     def action_open_found(self) -> None:
         number = self._pane.model.chosen_offset()

@@ -53,7 +53,7 @@ class MetricsScreen(BaseScreen):
              footer=Footer.YES),
         own("chart.marks", "", "charts.switch('marks')", "marks", "Toggle the marks of events on the charts",
             Scope.CHARTS),
-        bind(verbs.SEARCH, "search", "Search titles and names of series by a regular expression",
+        bind(verbs.SEARCH, "search", "Search titles and series by a regular expression",
              footer=Footer.YES),
         bind(verbs.WRITE, "charts.save", "Write the chosen chart, as SVG and CSV", footer=Footer.YES),
         bind(verbs.PIN, "charts.pin", "Pin the chosen chart to the top, or unpin it", footer=Footer.YES),
@@ -77,8 +77,8 @@ class MetricsScreen(BaseScreen):
             Scope.CHARTS, palette=InPalette.NO),
         own("pan.back", "shift+left", "charts.pan(-1)", "pan back", "Pan the charts to earlier steps",
             Scope.CHARTS, palette=InPalette.NO),
-        own("pan.on", "shift+right", "charts.pan(1)", "pan on", "Pan the charts to later steps", Scope.CHARTS,
-            palette=InPalette.NO),
+        own("pan.on", "shift+right", "charts.pan(1)", "pan forward", "Pan the charts to later steps",
+            Scope.CHARTS, palette=InPalette.NO),
         own("chart.smooth", "M", "charts.switch('smoothing')", "smooth",
             "Smooth the charts: mean of 5, 20 or 100 points, or off", Scope.CHARTS, footer=Footer.YES),
         own("chart.axis", "", "charts.switch('by_time')", "time axis", "Draw the charts by time, or by step",
@@ -230,9 +230,9 @@ class MetricsScreen(BaseScreen):
 
     def _nothing(self) -> str:
         return (
-            "No match; esc shows all charts."
+            "No match. esc shows all charts."
             if self._pattern
-            else "No metrics yet; the first training step brings them."
+            else "No metrics yet; they appear with the first training step."
         )
 
     # keys
@@ -277,7 +277,7 @@ class MetricsScreen(BaseScreen):
             SearchLine(
                 Search(
                     self._pattern,
-                    "regular expression for titles and names of series",
+                    "regular expression, for titles and series",
                     self._search_for,
                     lambda: self._problem or count_text(len(self._grid.charts), "chart"),
                     partial(self.action_move, 0),

@@ -237,9 +237,7 @@ class Overview(BaseScreen):
         self.panels.body.show_status(status)
         self.panels.leave_gone()
         if previous is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
-            self.commands.request(
-                ConfirmableRequest(Request(action="start"), "Nothing runs yet. Start everything?")
-            )
+            self.commands.request(ConfirmableRequest(Request(action="start"), "Start everything?"))
         self._attend()
         self._offer_rollback(previous, status)
         if previous is None:

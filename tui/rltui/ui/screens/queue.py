@@ -12,7 +12,7 @@ from rltui.core.runs import RunRow
 from rltui.core.states import ENTRY_STATES
 from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, KeyContext, Scope, key_of
+from rltui.ui.actions import Action, Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
@@ -33,16 +33,18 @@ _TABLE = ResourceTable(
     last_least=24,
 )
 
+_PAUSE = Action("queue.pause", "P", "pause", "Pause or resume the queue", Scope.PICKING, changes=True)
+
 
 class QueueScreen(ResourceScreen):
     BINDINGS = keys(
         KeyContext.QUEUE, *SCREEN_KEYS, *list_keys("moved_list."),
         bind(verbs.OPEN, "open_queued", "Open the run", footer=Footer.YES),
         bind(verbs.COMPONENT_RESTART, "change('retry')",
-             "Restart (retry) the run with the config as it is now",
+             "Restart the run with the current config",
              footer=Footer.YES),
-        own("queue.pause", "P", "toggle_pause", "pause", "Pause or resume the queue; running runs continue",
-            Scope.PICKING, footer=Footer.YES, changes=True),
+        bind(_PAUSE, "change('pause')", "Pause the queue; running runs continue", footer=Footer.YES),
+        bind(_PAUSE, "change('resume')", "Resume the queue", label="resume", footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.REMOVE, "change('remove')", "Remove from the queue; the run is kept", footer=Footer.YES),
         own("queue.earlier", "shift+up", "change('move', 'up')", "earlier", "Move the queued run up",
@@ -111,16 +113,13 @@ class QueueScreen(ResourceScreen):
             self.post_message(self.OpenRunRequested(row.id))
 
     def action_change(self, action: QueueAction, position: str = "") -> None:
-        if self._entry is not None:
-            self.work(self._change(action, self._entry.id, position))
+        """Pausing and resuming are of the whole queue, the others of the entry under the cursor."""
+        entry = "" if self._entry is None else self._entry.id
+        self.work(self._change(action, "" if action in ("pause", "resume") else entry, position))
 
     def action_back(self) -> None:
         if not self.end_search():
             self.show_screen("runs")
-
-    def action_toggle_pause(self) -> None:
-        if self._queue is not None:
-            self.work(self._change("resume" if self._queue.paused else "pause"))
 
     async def _change(self, action: QueueAction, entry: str = "", position: str = "") -> None:
         try:
@@ -133,8 +132,8 @@ class QueueScreen(ResourceScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         entry = self._entry
         match command, *arguments:
-            case "toggle_pause", *_:
-                return self._queue is not None
+            case "change", ("pause" | "resume") as action:
+                return self._queue is not None and bool(self._queue.paused) is (action == "resume")
             case "open_queued", *_:
                 return entry is not None and self._run_of(entry) is not None
             case "change", "move", _:

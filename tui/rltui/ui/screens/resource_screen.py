@@ -160,7 +160,7 @@ class ResourceScreen(BaseScreen):
         key = self.rows.key
         search = Search(
             self._words,
-            "words of a row",
+            "words from rows",
             self._search_for,
             lambda: count_text(len(self.rows.keys), "row"),
             self.rows.move,

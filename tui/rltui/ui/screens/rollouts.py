@@ -61,7 +61,7 @@ class RolloutScreen(BaseScreen):
         bind(verbs.SEARCH, "search", "Search the samples by a regular expression", footer=Footer.YES),
         bind(verbs.GROUP, "toggle_groups", "Fold samples into groups, with mean and std of the rewards",
              footer=Footer.YES),
-        bind(verbs.GROUP, "toggle_tools", "Fold tool calls and their answers, or show them",
+        bind(verbs.GROUP, "toggle_tools", "Fold tool calls and results, or show them",
              footer=Footer.YES),
         bind(verbs.COMPARE, "compare", "Compare with the marked sample, or the prompt at another step",
              footer=Footer.YES),
@@ -77,8 +77,8 @@ class RolloutScreen(BaseScreen):
         bind(verbs.LATER, "go_to_step(-1)", "Go to the later step"),
         bind(verbs.FIND_NEXT, "next_match(1)"),
         bind(verbs.FIND_PREVIOUS, "next_match(-1)"),
-        bind(verbs.ALL, "toggle_all", "Show all samples, also those that no batch took"),
-        bind(verbs.WHOLE, "toggle_raw", "Show the record as it was written, or the conversation"),
+        bind(verbs.ALL, "toggle_all", "Show all samples, or only those in batches"),
+        bind(verbs.WHOLE, "toggle_raw", "Show the raw record, or the conversation"),
         bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
@@ -257,7 +257,7 @@ class RolloutScreen(BaseScreen):
 
     def action_toggle_all(self) -> None:
         self._listing.toggle_all()
-        text = "All that came in" if self._listing.wants_all else "What the batches took"
+        text = "All samples" if self._listing.wants_all else "Samples in batches"
         self.notify(text, markup=False)
         in_background(self, self._follow, group="rollouts")
 
@@ -317,9 +317,9 @@ class RolloutScreen(BaseScreen):
         self.add_class("-reading", "-comparing")
         self._reading.focus()
         self._other.show(transcript)
-        this = clean_line(self.experiment.name) if prompt.run else "This one"
+        this = clean_line(self.experiment.name) if prompt.run else "This sample"
         self._reading_box.border_title = _title(this, self._listing.key, own.sample)
-        self._other_box.border_title = _title(prompt.run or "The other one", prompt.key, transcript.sample)
+        self._other_box.border_title = _title(prompt.run or "The other sample", prompt.key, transcript.sample)
 
     # reading
 
@@ -413,7 +413,7 @@ class RolloutScreen(BaseScreen):
             SearchLine(
                 Search(
                     self._query if self._listing.matches is not None else "",
-                    "text, or a regular expression, of the samples of this step",
+                    "text or regular expression, in the samples of this step",
                     self._search_for,
                     lambda: self._progress or count_text(len(self._listing.matches or ()), "sample"),
                     self.action_next_sample,
@@ -445,7 +445,7 @@ class RolloutScreen(BaseScreen):
                     match_count = len(listing.matches or ())
                     self._lay_out(None if searched else 0)
                 if searched:
-                    self.say(f"searched {searched} of {count}: esc ends it")
+                    self.say(f"searched {searched} of {count}: esc cancels")
         except RltuiError as error:
             await self.show_error(error)
         self.say("")

@@ -41,35 +41,35 @@ STEPS = (
         "Panes",
         "Each component has a pane with its log, live.\n"
         "{pane_next} next pane · {zoom} the whole screen · {search} search\n"
-        "{component_start} start · {component_stop} stop · {component_restart} restart what is selected",
+        "{component_start} start · {component_stop} stop · {component_restart} restart the selected one",
         ReaderPane,
     ),
     TourStep(
         "Knobs and plans",
-        "{knob_focus} goes to the knobs, {open} edits one, checked.\n"
-        "Before anything happens a plan shows what restarts and\n"
-        "what that loses. {undo} takes an edit back.",
+        "{knob_focus} goes to the knobs, {open} edits one.\n"
+        "Before anything happens, a plan shows the restarts\n"
+        "and the steps lost. {undo} undoes the last edit.",
         KnobPanel,
     ),
     TourStep(
         "GPUs",
-        "Whose memory it is, and how much each may take.\n"
-        "{screen_gpus} has processes and history,\n"
-        "{process_free} ends what outlived its component.",
+        "Memory by component, with the budget of each.\n"
+        "{screen_gpus} shows processes and history,\n"
+        "{process_free} ends leftover processes.",
         GpuPanel,
     ),
     TourStep(
-        "Anything, by a few letters",
-        "{palette} finds them all: actions, knobs, runs, checkpoints,\n"
-        "themes, settings, words in the logs.\n"
-        "{help} tells which keys work right here.",
+        "Find anything",
+        "{palette} finds actions, knobs, runs, checkpoints,\n"
+        "themes, settings and words in the logs.\n"
+        "{help} shows the keys that work here.",
         KeyBar,
     ),
     TourStep(
-        "Leaving stops nothing",
-        "{detach} leaves, a lost connection leaves: the run goes on.\n"
-        f"`rltui` opens it again, `{hints.DOWN(name='NAME')}` ends it.\n"
-        "{palette} tour shows these five steps again.",
+        "Detaching stops nothing",
+        "{detach} or a lost connection detaches; the run continues.\n"
+        f"`rltui` opens it again, `{hints.DOWN(name='NAME')}` stops it.\n"
+        "{palette} tour replays the tour.",
         KeyBar,
     ),
 )
@@ -110,7 +110,7 @@ class TourBox(Static):
         back = f"{key_of('tour.back')} back · " if self.index else ""
         last = self.index == len(STEPS) - 1
         more = f"{key_of('tour.next')} {'done' if last else 'next'}"
-        self.border_subtitle = Content(f"{more} · {back}{key_of('tour.end')} no more of this")
+        self.border_subtitle = Content(f"{more} · {back}{key_of('tour.end')} skip the tour")
         self.update(Content(step.words))
         self.place()
 

@@ -80,7 +80,7 @@ def _header_parts(
     if reward is not None:
         fragments.append(HeaderPart(2, (("reward ", FAINT), (f"{reward:.2f}", "bold")), _TO_METRICS))
         if progress.reward_all is not None:
-            of_all = f"{progress.reward_all:.2f} of all rollouts"
+            of_all = f"all rollouts {progress.reward_all:.2f}"
             fragments.append(HeaderPart(5, ((of_all, FAINT),), _TO_METRICS))
         if graph and status.state != "done" and (sparks := sparkline(progress.rewards, 12)):
             fragments.append(HeaderPart(6, ((sparks, FAINT),), _TO_METRICS, is_joined=True))

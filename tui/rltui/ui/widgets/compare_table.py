@@ -58,7 +58,7 @@ def compare_table(
         rows.append(
             Row(
                 None,
-                (Content.styled(f"  no config key differs: {key_of('filter')} shows all of them", FAINT),),
+                (Content.styled(f"  no config keys differ; {key_of('filter')} shows all", FAINT),),
             )
         )
     if remark := remark_text(comparison):
@@ -76,7 +76,7 @@ def _heading(comparison: Comparison, section: str, *, all_keys: bool) -> Content
     if section == "config":
         differing = len(comparison.differing)
         text += f" · {differing} of {len(comparison.keys)} keys {'differs' if differing == 1 else 'differ'}"
-        text += "" if all_keys or not differing else ", the others are alike"
+        text += "" if all_keys or not differing else ", the rest are equal"
     return Content.styled(f"  {text}", f"bold {FAINT}")
 
 

@@ -15,7 +15,7 @@ from rltui.ui.paragraphs import first_that_fits, hanging
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.views import gpu as views
-from rltui.views.gpu import OTHERS, brief_warnings, freeable, freeable_texts, verdict_sign
+from rltui.views.gpu import OTHERS, device_warnings, freeable, freeable_texts, verdict_sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def warning_lines(devices: Sequence[GpuDevice], width: int, *, has_names: bool) 
     """A row for each thing that is wrong; `has_names` says which devices it is about."""
     devices_by_text: dict[str, list[str]] = {}
     for device in devices:
-        for text in map(clean_line, brief_warnings(device)):
+        for text in map(clean_line, device_warnings(device)):
             devices_by_text.setdefault(text, []).append(device.label)
     lines = []
     for text, labels in devices_by_text.items():

@@ -144,7 +144,7 @@ def gpu_lines(
     lines: list[Content] = []
     if not (report.available and report.devices):
         reason = clean_line(report.reason or "no device found")
-        lines = Content.styled(f"No GPU to show: {reason}", FAINT).wrap(width)
+        lines = Content.styled(f"No GPUs: {reason}", FAINT).wrap(width)
     if report.devices:
         lines.extend(_device_lines(report, width, is_stale=is_stale))
         lines.extend(claim_lines(report, width, hint))

@@ -167,9 +167,9 @@ def table_note(table: KnobTable, staged: StagedEdits | None = None, *, readonly:
         spans.append((f"+ {len(staged)} collected: {key_of('write')} writes", "bold $text-accent"))
     if change_count := sum(knob.changed for knob in (*table.knobs, *table.others)):
         apply = key_of("knob.apply")
-        text = "1 change waits" if change_count == 1 else f"{change_count} changes wait"
+        text = "1 change needs" if change_count == 1 else f"{change_count} changes need"
         spans.append((" · " if spans else "", ""))
-        spans.append((f"{text} for a restart{'' if readonly else f': {apply}'}", "$text-warning"))
+        spans.append((f"{text} a restart{'' if readonly else f': {apply}'}", "$text-warning"))
     return Content.assemble(*spans)
 
 

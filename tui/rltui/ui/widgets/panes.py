@@ -94,7 +94,7 @@ class ReaderPane(Vertical):
         """Show the log of an earlier attempt, or the newest one, which is followed."""
         async with self._attempt_lock:
             try:
-                async with waiting(self.app, "Looking which attempts there are"):
+                async with waiting(self.app, "Reading the attempts"):
                     logs = await asyncio.to_thread(self._state.experiment.logs)
             except RltuiError as error:
                 self.notify(clean_line(error.title), severity="error", markup=False)
@@ -110,8 +110,8 @@ class ReaderPane(Vertical):
                 self._open(*self._newest)
             else:
                 self._attempt = entries[index].attempt
-                self.log_pane.model.note = f"attempt {self._attempt}, ] later"
-                self._open(entries[index].path, "It printed nothing.")
+                self.log_pane.model.note = f"attempt {self._attempt}, {key_of('later')} later"
+                self._open(entries[index].path, "No output.")
 
     @property
     def view_state(self) -> Mapping[str, Any]:
@@ -179,9 +179,9 @@ def _component_placeholder(status: ComponentStatus, *, with_keys: bool) -> str:
     elif status.state is ComponentState.WAITING:
         text, keys = "Starts automatically when it can.", f"{stop} cancels."
     elif status.state is ComponentState.BACKOFF:
-        text, keys = "Starts again automatically.", f"{start} starts it now, {stop} cancels."
+        text, keys = "Restarts automatically.", f"{start} starts it now, {stop} cancels."
     elif status.log is None and status.state is ComponentState.FAILED:
-        text, keys = "Could not be started: the reason is below.", f"{start} tries again."
+        text, keys = "Could not start; the reason is below.", f"{start} tries again."
     elif status.log is None:
         text, keys = "Not started yet.", f"{start} starts it, {start_all} starts everything."
     else:
@@ -289,10 +289,10 @@ class LogFilePane(ReaderPane):
     def watch_log_file(self, log: FollowedLog | None) -> None:
         if log is None:
             return
-        self.rows, placeholder = None, "Nothing in it yet."
+        self.rows, placeholder = None, "No output yet."
         if log.path is None:
-            more = f" and {len(log.wanted) - 1} more" if len(log.wanted) > 1 else ""
-            self.rows, placeholder = rows_of_a_line, f"Looked for {log.wanted[0]}{more}."
+            more = f" or {len(log.wanted) - 1} others" if len(log.wanted) > 1 else ""
+            self.rows, placeholder = rows_of_a_line, f"Waiting for {log.wanted[0]}{more}."
         self.show_log(log.path, clean_line(placeholder))
         self.update_title()
 

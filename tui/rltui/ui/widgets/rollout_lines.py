@@ -50,7 +50,7 @@ _ONLY_WORDS: dict[Only, str] = {
     "": "",
     "truncated": "only truncated",
     "failed": "only failed",
-    "flat": "only groups without spread",
+    "flat": "only groups with zero std",
 }
 
 

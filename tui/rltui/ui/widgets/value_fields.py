@@ -70,11 +70,11 @@ def _run_at_once(field: Widget, event: events.Key) -> None:
 FIELD_KEYS = (
     own("editor.write", "enter", "answer('write')", "write", "Write the file; restart nothing", Scope.EDITOR),
     own("editor.write-restart", "ctrl+r", "answer('restart')", "write + restart",
-        "Write the file, then restart what reads the knob", Scope.EDITOR),
+        "Write the file, then restart the readers of the knob", Scope.EDITOR),
     own("editor.collect", "ctrl+n", "answer('collect')", "collect",
-        "Collect the edit, to write it with others", Scope.EDITOR),
+        "Collect the edit to write several at once", Scope.EDITOR),
     own("editor.unset", "ctrl+x", "unset", "default",
-        "Remove the key from the file: back to the default", Scope.EDITOR),
+        "Remove the key from the file (default)", Scope.EDITOR),
 )  # fmt: skip
 STEP_KEYS = (
     own("editor.more", "up", "step(1)", "more", "Increase by a step; the previous choice", Scope.EDITOR),
@@ -88,7 +88,7 @@ class TypedValue(Input):
     """Hints for the line below."""
 
     def __init__(self, knob: KnobInfo) -> None:
-        super().__init__(edit_text(knob), placeholder=f"out of the file: {default_text(knob)}")
+        super().__init__(edit_text(knob), placeholder=f"not set: {default_text(knob)}")
         self.cursor_blink = False
         self.knob = knob
 
@@ -160,7 +160,7 @@ class ChosenValue(Widget, can_focus=True):
     def __init__(self, knob: KnobInfo) -> None:
         super().__init__()
         self._texts = (*options(knob), "")
-        self._labels = (*options(knob), f"out of the file: {default_text(knob)}")
+        self._labels = (*options(knob), f"not set: {default_text(knob)}")
         current = edit_text(knob) if knob.is_set else ""
         self.set_reactive(ChosenValue.index, self._texts.index(current) if current in self._texts else 0)
 
@@ -375,7 +375,7 @@ def _verdict_line(verdict: MemoryVerdict) -> Content:
     if verdict.left_bytes is not None:
         fragments.append(f"leaves the trainer {gib(verdict.left_bytes)} GiB")
     if verdict.peak_bytes is not None:
-        fragments.append(f"it held up to {gib(verdict.peak_bytes)}")
+        fragments.append(f"trainer peak {gib(verdict.peak_bytes)}")
     if verdict.safe_utilization is not None:
         fragments.append(f"┊ safe up to {verdict.safe_utilization:g}")
     return Content.assemble((f"{mark} ", style), " · ".join(fragments) or verdict.text)
