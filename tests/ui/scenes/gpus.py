@@ -92,7 +92,7 @@ def screen(name: str) -> Scene:
     words = (*WORDS[name], *ON_SCREEN.get(name, ()))
     title = "GPUs · driver 570.124 · every 1 s" if has_gpus else "reverse-text · GPUs"
     return scene(
-        app_with(name), to_screen, title, "pid    user", "last 10 minutes", "+ less time",
+        app_with(name), to_screen, title, "pid    user", "last 10 minutes", "+ closer",
         *words,
         small=(), huge=(),
     )  # fmt: skip

@@ -83,8 +83,8 @@ FIND_ERRORS = Action("find.errors", "E", "errors", "Go to the newest error in an
                      Scope.LOGS)  # fmt: skip
 ALL = Action("all", "0", "all", "Show all: every component, the whole run, all samples", Scope.LOOKING)
 WHOLE = Action("whole", "T", "raw", "Show the text as written, or formatted", Scope.LOOKING)
-SCALE_CLOSER = Action("scale.closer", "plus,equals_sign", "less time", "Show less time", Scope.CHARTS)
-SCALE_WIDER = Action("scale.wider", "minus", "more time", "Show more time", Scope.CHARTS)
+SCALE_CLOSER = Action("scale.closer", "plus,equals_sign", "closer", "Show less time", Scope.CHARTS)
+SCALE_WIDER = Action("scale.wider", "minus", "wider", "Show more time", Scope.CHARTS)
 BACK = Action("back", "escape", "back", "Go back: end a search or zoom, then leave the screen", Scope.GLOBAL,
               palette=False)  # fmt: skip
 HELP_ALL = Action("help.all", "question_mark", "all", "", Scope.DIALOG)
