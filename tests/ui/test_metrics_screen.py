@@ -120,7 +120,7 @@ async def test_any_series_is_found_by_its_name(open_app: Opener) -> None:
         assert titles(pilot)[0].startswith("time/[red]x[/red]")
         assert "\x1b" not in titles(pilot)[0]
         screen.query_one(Input).value = "("
-        await until(pilot, lambda: "not a regular expression" in text_of(pilot, "title"))
+        await until(pilot, lambda: "invalid regular expression" in text_of(pilot, "title"))
         assert len(titles(pilot)) == 1, "what was found before stays"
         await press(pilot, "escape")
         await until(pilot, lambda: len(titles(pilot)) > 1)

@@ -197,7 +197,7 @@ class MetricsScreen(BaseScreen):
             self._grid.set_charts(charts(model.keys, pins=self.charts.pins, pattern=self._pattern))
             self._problem = ""
         except re.error as error:
-            self._problem = f"not a regular expression: {error}"
+            self._problem = f"invalid regular expression: {error}"
         self.refresh_bindings()
         return True
 

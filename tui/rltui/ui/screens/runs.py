@@ -60,7 +60,7 @@ class RunsScreen(ResourceScreen):
         bind(verbs.SORT_BACK, "view.sort(-1)"),
         own("sort.reverse", "", "view.reverse", "reverse", "Reverse the order", Scope.LOOKING),
         own("sort.choose", "", "view.choose_order", "sort by", "Choose the column to sort by", Scope.LOOKING),
-        bind(verbs.SEARCH, "view.filter", "Filter: part of a name, tag:baseline, reward > 0.8 and lr < 1e-5",
+        bind(verbs.SEARCH, "view.filter", "Search: part of a name, tag:baseline, reward > 0.8 and lr < 1e-5",
              footer=Footer.YES),
         bind(verbs.GROUP, "view.group", "Fold forks under their parents and runs under their sweep",
              footer=Footer.YES),
