@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
     "blocked": (lambda: PlanDialog(BLOCKED, "Write a?"), "enter / esc: Close", {"enter": None, "n": None}),
     "leave": (
         lambda: LeaveDialog(("a = 2",)),
-        "enter: Cancel · y: Leave · esc: Cancel",
+        "enter: Cancel · y: Discard · esc: Cancel",
         {"enter": None, "y": True, "n": None},
     ),
     "message": (lambda: MessageDialog("✗ no", ()), "enter / esc: Close", {"enter": None}),

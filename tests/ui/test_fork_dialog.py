@@ -50,7 +50,7 @@ async def test_a_fork_may_wait_in_the_queue() -> None:
         await press(pilot, *["backspace"] * 5, *"queue", "enter")
         await until(pilot, lambda: runs.forked)
         assert runs.forked == [("id-base", ForkRequest(edits={"lr": "0.1"}, is_queued=True))]
-        await until(pilot, lambda: any("is queued: Q" in text for text in said(pilot)))
+        await until(pilot, lambda: any("queued: Q" in text for text in said(pilot)))
 
 
 async def test_the_checkpoint_under_the_cursor_is_what_it_begins_with() -> None:

@@ -36,7 +36,7 @@ def test_the_summary_says_what_fits_and_what_was_set_aside() -> None:
     assert checkpoint_summary(report) == [
         "1 complete, 1 incomplete, 3.0 GiB",
         "9.0 GiB free: room for 4 more, 8 needed",
-        "restarts have set 1.0 GiB aside, including checkpoints 7",
+        "1.0 GiB set aside by restarts, including checkpoints 7",
     ]
     assert checkpoint_summary(CheckpointReport(experiment="x")) == ["no complete checkpoint yet"]
 

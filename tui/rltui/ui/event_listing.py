@@ -71,7 +71,7 @@ class EventListing:
             if not is_checkpoint or len(steps) < 2 or _CHECKPOINT in self.filter.kinds:
                 yield from items
             else:
-                text = f"checkpoints {steps_text(steps)} complete"
+                text = f"checkpoints {steps_text(steps)} are complete"
                 yield replace(items[-1], entry=items[-1].entry.model_copy(update={"text": text}))
 
     def _admits(self, item: EventItem) -> bool:
