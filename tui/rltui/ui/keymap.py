@@ -121,7 +121,7 @@ def _screens_of(id_: str) -> tuple[KeyContext, ...]:
 
 
 def _fault(path: Path, id_: str, fault: str, *, hint: str = "") -> ConfigError:
-    fallback = "the default keys are used until then"
+    fallback = "until then the default keys are used"
     return ConfigError(
         f"{settings.location_of_key(path, 'keys', id_)}: keys.{id_}: {fault}",
         hint=f"{hint}; {fallback}" if hint else fallback,

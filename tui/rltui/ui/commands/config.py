@@ -34,7 +34,7 @@ CONFIG_KEYS = (
     own("knob.editor", "dollar_sign", "config.edit_outside", "editor",
         "Edit a config file in $EDITOR; checked before it is written", Scope.KNOBS, changes=True),
     bind(verbs.COPY, "copy", "Copy the knob, as a line of TOML"),
-    bind(verbs.WRITE, "config.review", "Review the diff of the collected edits, then write",
+    bind(verbs.WRITE, "config.review", "Write the collected edits, after a review of the diff",
          footer=Footer.YES,
          changes=True),
     bind(verbs.REMOVE, "config.drop", "Remove the collected edit under the cursor", footer=Footer.YES),

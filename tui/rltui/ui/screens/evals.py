@@ -89,7 +89,7 @@ class EvalScreen(ResourceScreen):
              label="stop eval", footer=Footer.YES),
         bind(verbs.SORT, "sort(1)", "Sort by target, age or reward", footer=Footer.YES),
         bind(verbs.SORT_BACK, "sort(-1)"),
-        bind(verbs.COMPARE, "choose_baseline", "Compare with this one as the baseline; again: with the default",
+        bind(verbs.COMPARE, "choose_baseline", "Compare all with this one; again: with the default baseline",
              footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.SEARCH, "search", "Search the rows", footer=Footer.FIRST_TO_GO),
