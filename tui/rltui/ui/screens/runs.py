@@ -78,7 +78,7 @@ class RunsScreen(ResourceScreen):
             footer=Footer.FIRST_TO_GO, changes=True),
         own("archive", "H", "annotations.archive", "archive", "Archive the run, or unarchive it",
             Scope.PICKING, footer=Footer.YES, changes=True),
-        bind(verbs.REMOVE, "annotations.trash", "Move the run to the trash; asks first",
+        bind(verbs.REMOVE, "annotations.trash", "Remove: move the run to the trash; asks first",
              footer=Footer.YES),
         bind(verbs.FORK),
         bind(verbs.NOTE, "annotations.describe", footer=Footer.YES, changes=True),
