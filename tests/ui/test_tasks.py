@@ -166,14 +166,14 @@ TASKS: dict[str, Task] = {
         5,
         ("9", sees("highest reward"), ">", sees("highest reward first"), "home", sees(f"▸ {BEST_STEP}"),
          "enter",
-         sees(f"Go back to checkpoint {BEST_STEP}?", f"resumes after step {BEST_STEP}", "set aside"), "y",
+         sees(f"Restart from checkpoint {BEST_STEP}?", f"resumes after step {BEST_STEP}", "set aside"), "y",
          sees("Restarting orchestrator and trainer")),
         done=lambda world: world.restarts() == [(PAIR, ("inference",), BEST_STEP)],
     ),
     "out of a collapse": Task(
         2,
         (sees("⚠ reward collapsed", "B roll back"), "B",
-         sees("Go back to checkpoint 370, with trainer.optim.lr = 0.0001?",
+         sees("Go back to checkpoint 370 with trainer.optim.lr = 0.0001?",
               "reward collapsed: the reward was", "resumes after step 370"),
          "enter", sees("Restarting orchestrator and trainer")),
         done=lambda world: world.config["trainer"]["optim"]["lr"] == 1e-4
@@ -253,7 +253,7 @@ TASKS: dict[str, Task] = {
     "what did I change": Task(
         1,
         (sees("1 change needs a restart"), "d",
-         sees("File and running differ", "trainer.optim.lr 0.0002 → 0.0005")),
+         sees("Differences", "trainer.optim.lr 0.0002 → 0.0005")),
         before=edit_lr,
     ),
     "undo": Task(
@@ -280,7 +280,7 @@ TASKS: dict[str, Task] = {
     ),
     "evaluate a checkpoint": Task(
         4,
-        ("9", "j", "s", sees("checkpoint 380, on a server of its own"), "enter"),
+        ("9", "j", "s", sees("checkpoint 380, on a separate server"), "enter"),
         done=lambda world: [entry.request.target.step for entry in world.run.supervisor.evals.queue] == [380],
     ),
     "queue a run": Task(

@@ -73,7 +73,7 @@ SCENES: dict[str, Scene] = {
     "converter": scene(
         CONFIG, ("6", "colon", *"convert", "enter", *"211.5"), "Count the batch in tokens",
         "token_batch_size = 128 rollouts × 211.5",
-        "orchestrator.token_batch_size = 27072", "orchestrator.batch_size out of the file",
+        "orchestrator.token_batch_size = 27072", "orchestrator.batch_size removed",
         "enter: review · esc: cancel", middle=(),
     ),
     "pending": scene(

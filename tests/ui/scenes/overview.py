@@ -131,7 +131,7 @@ SCENES: dict[str, Scene] = {
         "Trainers resume from the newest complete checkpoint", "enter: choose · esc: cancel", small=(),
     ),
     "knob-editor-enum": scene(
-        on(FakeExperiment), ("ctrl+k", *"jjjjjjjj", "enter"), "(●) grpo", "( ) out of the file: default grpo",
+        on(FakeExperiment), ("ctrl+k", *"jjjjjjjj", "enter"), "(●) grpo", "( ) not set: default grpo",
         "rl.toml says grpo · running grpo · default grpo", *RESTART, middle=(),
     ),
     "knob-editor": scene(
