@@ -38,7 +38,7 @@ class CompareScreen(ResourceScreen):
         bind(verbs.FILTER, "toggle_all_keys", "Filter: config keys that differ, or all", footer=Footer.YES),
         bind(verbs.COPY),
         bind(verbs.SCREEN_ROLLOUTS, "show_screen('rollouts')",
-             "Compare rollouts of the same prompts", footer=Footer.YES),
+             "Rollouts of the same prompts in all these runs", footer=Footer.YES),
         bind(verbs.CURSOR_LEFT, "shift(-1)"),
         bind(verbs.CURSOR_RIGHT, "shift(1)"),
         bind(verbs.BACK, footer=Footer.YES),
