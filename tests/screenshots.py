@@ -121,6 +121,7 @@ async def photograph_gpus(scenario: Path) -> None:
             await pilot.pause(1.0)
         await pilot.press("3")
         await until(pilot, lambda: len(app.screen_stack) > 1)
+        await pilot.press("plus", "plus", "plus")
         await save(pilot, "gpus")
 
 

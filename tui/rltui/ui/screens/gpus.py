@@ -123,13 +123,14 @@ def _overview(device: GpuDevice, width: int, marks: Marks, label_width: int) -> 
 
 _COLUMNS = VIEW.named(("pid", "user", "owner", "kind", "memory", "part", "command"), is_brief=True)
 _PID, _USER, _KIND, _MEMORY, _PART = 9, 9, 4, 10, 6
-_FIXED = _PID + _USER + _KIND + _MEMORY + _PART
+_FIXED = _PID + _USER + _MEMORY + _PART
 _WIDE_PROCESS = 90
 """A process is described at more length in a line of this width."""
 
 
-def _what_width(width: int) -> int:
-    return 32 if width >= _WIDE_PROCESS else 22
+def _widths(width: int) -> tuple[int, int]:
+    """Cells for what it is, and for its kind, which a narrow line leaves out."""
+    return (32, _KIND) if width >= _WIDE_PROCESS else (26, 0)
 
 
 def _why_left_alone(process: GpuProcess, host: str) -> str | None:
@@ -152,11 +153,12 @@ def _why_left_alone(process: GpuProcess, host: str) -> str | None:
 
 
 def _process_heading(width: int) -> Content:
+    what_width, kind_width = _widths(width)
     texts = [
         "  pid".ljust(_PID),
         "user".ljust(_USER),
-        "what".ljust(_what_width(width)),
-        "kind",
+        "what".ljust(what_width),
+        "kind"[:kind_width],
         "memory".rjust(_MEMORY),
     ]
     line = "".join([*texts, "%".rjust(_PART), "  command"])
@@ -185,9 +187,9 @@ def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Con
     process = holder.process
     assert process is not None, "only processes are listed"
     pid, user, name, kind, memory, share, command = (column.cell(holder, 0.0) for column in _COLUMNS)
-    what_width = _what_width(width)
+    what_width, kind_width = _widths(width)
     mark = marks[share_label(_share(process))]
-    room = max(0, width - _FIXED - what_width - 2)
+    room = max(0, width - _FIXED - what_width - kind_width - 2)
     return Content.assemble(
         f"{'▸' if is_selected else ' '} {pid.text}".ljust(_PID),
         truncate(clean_line(user.text or "?"), _USER - 1).ljust(_USER),
@@ -196,7 +198,7 @@ def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Con
             truncate(clean_line(name.text), what_width - 3).ljust(what_width - 2),
             STYLES[name.role] if name.role else "",
         ),
-        kind.text.ljust(_KIND),
+        kind.text.ljust(_KIND)[:kind_width],
         memory.text.rjust(_MEMORY),
         share.text.rjust(_PART),
         (f"  {short_command(clean_line(command.text), room)}", FAINT),
