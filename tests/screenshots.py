@@ -35,7 +35,7 @@ LATER_SCREENS = (("4", "metrics", "Entropy"), ("5", "rollouts", "assistant"), ("
 
 GIB = 1 << 30
 TRAINER_GIB = (0.5, 3.1, 6.4, 9.1, 9.7, 11.2, 9.8, 10.4, 11.0, 9.8, 10.9, 9.8)
-"""GiB that the trainer is made to hold, second by second."""
+"""GiB that the trainer is made to hold, every five seconds."""
 
 
 @contextmanager
@@ -118,10 +118,9 @@ async def photograph_gpus(scenario: Path) -> None:
         await until(pilot, lambda: all(pids("shared").values()))
         for trainer_gib in TRAINER_GIB:
             write_scenario(scenario, pids("shared"), trainer_gib)
-            await pilot.pause(1.0)
+            await pilot.pause(5.0)
         await pilot.press("3")
         await until(pilot, lambda: len(app.screen_stack) > 1)
-        await pilot.press("plus", "plus", "plus")
         await save(pilot, "gpus")
 
 

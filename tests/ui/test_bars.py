@@ -13,6 +13,7 @@ from tests.fakes.experiment import (
 )
 from tests.fakes.runs import FakeRuns
 from tests.ui.conftest import Opener, press, settle
+from textual.content import Content
 from textual.pilot import Pilot
 
 from rltui.core.api import Curve
@@ -20,7 +21,15 @@ from rltui.ui.dialogs.help import HelpScreen
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.screens.runs import RunsScreen
-from rltui.ui.widgets.bars import FooterEntry, HeaderBar, KeyBar, RewardCurve, curve_lines, footer_line
+from rltui.ui.widgets.bars import (
+    FooterEntry,
+    HeaderBar,
+    KeyBar,
+    RewardCurve,
+    curve_lines,
+    fitting_facts,
+    footer_line,
+)
 from rltui.ui.widgets.knob_table import KnobRows
 
 ENTRIES = [FooterEntry("help", "show_help", "?", "help"), FooterEntry("detach", "app.detach", "q", "detach")]
@@ -108,6 +117,21 @@ async def test_a_click_on_the_header_goes_to_what_tells_more(open_app: Opener) -
         await pilot.click(RewardCurve, offset=(30, 1))
         await settle(pilot)
         assert isinstance(pilot.app.screen, MetricsScreen)
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (51, " rltui x · Config · 1 change waits · a.toml · ⚠ old"),
+        (50, " rltui x · Config · 1 change waits · ⚠ old"),
+        (30, " rltui x · Config · ⚠ old"),
+        (16, " rltui x · ⚠ old"),
+        (9, " rltui x…"),
+    ],
+)
+def test_the_last_facts_of_a_title_leave_as_a_whole_and_warnings_stay(width: int, told: str) -> None:
+    line = Content(" rltui x · Config · 1 change waits · a.toml · ⚠ old")
+    assert fitting_facts(line, width).plain == told
 
 
 def test_the_curve_of_rewards_is_drawn_from_its_lowest_to_its_highest() -> None:

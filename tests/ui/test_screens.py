@@ -21,7 +21,7 @@ LOOKS = {
 """Those that have no picture, in whose test the same is asserted."""
 ALWAYS = (
     "watch-small", "links-small", "memory-fix-small", "gpu-panel-orphans-small", "log-panes-panes",
-    "logs-search-middle", "events-small", "runs-none-small", "compare-curves-medium",
+    "runs-swept-small", "logs-search-middle", "events-small", "runs-none-small", "compare-curves-medium",
     "checkpoints-prune-small", "checkpoints-upload-small", "evaluations-ask-small",
 )  # fmt: skip
 """Looked at in the default run."""

@@ -14,7 +14,7 @@ from tests.fakes.experiment import (
     running_status,
     stopped_status,
 )
-from tests.ui.conftest import Opener, forget, offered, press, said, settle, until
+from tests.ui.conftest import Opener, forget, offered, press, said, screen_text, settle, until
 from tests.ui.trouble import STALL_EVIDENCE, backoff_status, orphans_status, stalled_status, waiting_status
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
@@ -251,3 +251,11 @@ async def test_where_no_log_has_an_error_that_is_said_once(
         await until(pilot, lambda: said(pilot))
         assert said(pilot) == ["No errors in any log"]
         assert overview(pilot).panels.selected == "orchestrator"
+
+
+async def test_only_the_selected_pane_names_the_keys_that_start_it(open_app: Opener) -> None:
+    async with open_app(FakeExperiment(stopped_status(), NO_GPU, knob_table()), size=(80, 24)) as pilot:
+        for _ in range(2):
+            assert screen_text(pilot).count("Not started yet.") == 3
+            assert screen_text(pilot).count("starts it") == 1
+            await press(pilot, "tab")

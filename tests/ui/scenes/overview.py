@@ -113,6 +113,10 @@ SCENES: dict[str, Scene] = {
         )), (), "inference (of warm) ✗ down · http://gpu-2:8000/v1 · Connection refused", RUNNING, medium=(),
     ),
     "zoom": scene(on(FakeExperiment), ("t", "z"), "▸ " + TRAINER, "[red]not markup[/red]", small=()),
+    "overview-scrolled": scene(
+        on(FakeExperiment), ("t", "g"), "▸ trainer ● running 41m · 7 lines below, G follows · step 12",
+        small=(),
+    ),
     "curve": scene(
         with_gpus(rising_then_fallen()), (), "step 500/1000", "reward 0.98 ┤", "0.03 ┤", "50 %",
         medium=("⢸⣀⣀⣀",), huge=("⣀⣀⣀⣀",),
