@@ -150,6 +150,9 @@ def test_what_check_refuses_is_never_queued(box: Box) -> None:
     assert planned == {"name": "good", "what": str(box.work / "outputs/reverse-text")}
     assert not (box.root / "state/rltui/queue/queue.json").exists()
     assert box.run("sweep", "rl.toml", *bad[:1], "--plan").returncode == 0
+    (box.work / "sft.toml").unlink()  # `up` refuses it, and the queue only starts what `up` starts
+    without = box.run("queue", "add", "rl.toml", "-n", "without")
+    assert (without.returncode, "no sft.toml" in without.stderr) == (3, True), without
 
 
 @pytest.mark.slow

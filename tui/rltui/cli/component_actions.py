@@ -46,7 +46,8 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
         return _only_plan(record, request, as_json=arguments.json)
     with visited_supervisor(record) as wire:
         plan = request_plan(wire, "plan", request)
-        sys.stderr.write(styled_plan_text(plan))
+        if not plan.blocked:
+            sys.stderr.write(styled_plan_text(plan))
         if not plan.stop and not plan.start and not plan.problems:
             print("nothing to do", file=sys.stderr)
         request_with_consent = require_plan_consent(plan, request, arguments)

@@ -58,7 +58,8 @@ def require_plan_consent(
     question: str = "continue?",
     text: str = "",
 ) -> Request:
-    """Return `request` with the consent that `plan` needs.
+    """Return `request` with the consent that `plan` needs. For what an error forbids nobody is asked: the
+    supervisor refuses it, with that error.
 
     `verb`: by default the request's own. `text`: shown before an answer, as `plan` of `require_consent`.
 
@@ -67,6 +68,8 @@ def require_plan_consent(
     """
     from rltui.core.consent import loss_of_plan, with_consent
 
+    if plan.blocked and not plan.conflicts:
+        return request
     loss = loss_of_plan(plan, request)
     require_consent(verb or request.action, arguments, question, loss=loss, plan=text)
     return with_consent(request, plan)

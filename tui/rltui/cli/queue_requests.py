@@ -115,7 +115,7 @@ def plan_request(
         with working("planning the run"):
             record, earlier = draft.plan_record(new_run)
             if not new_run.force:
-                creation.refuse_errors(record, starting=False)
+                creation.refuse_errors(record)
         draft.trust_what_runs(new_run)
         is_job = is_submitted(record)
         yield QueueRequest(

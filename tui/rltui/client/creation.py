@@ -297,9 +297,9 @@ def _folder_in_use(owner: ExperimentRecord) -> ConflictError:
     )
 
 
-def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
-    """The framework's own models have the last word, where they can be asked. `starting`: what stands in the
-    way of a start now is an error, too.
+def refuse_errors(record: ExperimentRecord) -> None:
+    """The framework's own models have the last word, where they can be asked. A config without a value that
+    the layout needs is an error, too.
 
     Raises:
         ConfigError: if the config breaks a rule.
@@ -312,7 +312,7 @@ def refuse_errors(record: ExperimentRecord, *, starting: bool = True) -> None:
             record.framework,
             workspace=Path(record.workspace),
             ask_models=ask_models,
-            starting=starting,
+            starting=True,
             inference=record.inference,
             is_lent=bool(record.inference_of),
         )
