@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rltui.core import hints
 from rltui.core.rollouts import Batch, BatchKey, BatchSummary, Sample, SampleGroup
 from rltui.core.text import BLOCKS, count_text, truncate
+from rltui.frameworks.rollouts import ELSEWHERE
 from rltui.views.table import Cell, Column, View
 
 GROUP_WIDTH = 16
@@ -26,12 +26,7 @@ def histogram_blocks(counts: Sequence[int]) -> str:
 
 def no_rollouts_text(framework: str) -> str:
     """The reason why there are none, by the id of the framework."""
-    if framework == "verifiers":
-        return (
-            "vf-rl writes no rollout files; its samples are in the trainer's log:"
-            f" {hints.LOGS_GREP(component='trainer', pattern='[╭│]')}"
-        )
-    return "No rollouts yet; they appear with the first step."
+    return ELSEWHERE.get(framework, "No rollouts yet; they appear with the first step.")
 
 
 def reward_text(value: float) -> str:

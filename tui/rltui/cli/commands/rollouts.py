@@ -34,6 +34,7 @@ from rltui.core.rollouts import (
 from rltui.core.text import group_digits, truncate
 from rltui.core.times import Period
 from rltui.errors import UsageError
+from rltui.frameworks.rollouts import ELSEWHERE, WRITERS
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import same_folder
 from rltui.services.runs.experiments import experiment_above
@@ -120,7 +121,7 @@ def _show(arguments: Arguments, folder: Path, framework: str = "") -> int:
     with working("reading rollouts"):
         while source.poll(budget_s=_READ_S):
             pass
-    if framework == "verifiers" and not source.batches():
+    if framework in ELSEWHERE and not source.batches():
         raise UsageError(no_rollouts_text(framework))
     if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
@@ -195,7 +196,7 @@ def _batch_key(source: RolloutSource, arguments: Arguments) -> BatchKey:
     if not keys:
         raise UsageError(
             "no rollouts" if not arguments.live else "no rollout is in progress",
-            hint="prime-rl writes them since April 2026, to rollouts/ or monitors/file/traces/",
+            hint=WRITERS,
         )
     return keys[0]
 
