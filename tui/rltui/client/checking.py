@@ -221,10 +221,11 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
     conversion = target.converted(config.files, generation)
     if conversion is None:
         faults = [problem.text for problem in ConfigStore([path], target).problems() if problem.is_error]
+        convertible, goal = registry.CONVERTIBLE
         raise ConfigError(
             f"{path} ({target.title}) cannot be converted to {generation.title}",
             details=faults,
-            hint="fix the file first" if faults else "only vf-rl files can be converted, to prime-rl",
+            hint="fix the file first" if faults else f"only {convertible} files can be converted, to {goal}",
         )
     source = parse_file(new, conversion.text.encode())
     problems = generation.check({"rl": ConfigFile("rl", str(new), source.data)})

@@ -384,6 +384,8 @@ class Framework:
 
     id: str
     title: str
+    generation_title: str = ""
+    """The title, if it is a generation of a framework; empty: that has only one."""
     layouts: Mapping[str, str] = {}
     """Role → name of the shipped layout that runs a config with such a file; the first role present wins."""
     cluster_layouts: Mapping[str, str] = {}

@@ -75,6 +75,7 @@ class MedArc(PrimeRl):
 
     def __init__(self, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__(_GENERATION, schemas)
+        self.generation_title = ""
         sources = tuple(f"prime-rl/{pattern}" for pattern in detection.SOURCES)
         self.config_models = ConfigModels(MODELS, sources, detection.PACKAGES)
 

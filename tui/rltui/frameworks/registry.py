@@ -24,6 +24,16 @@ _FRAMEWORKS = {
 they have schemas and rules that few commands need.
 """
 IDS = tuple(_FRAMEWORKS)
+_FAMILIES = {"medarc": "prime-rl", "prime-rl-merged": "prime-rl", "prime-rl-split": "prime-rl"}
+"""Id → the framework that it is a generation of, or whose programs it runs."""
+FILE_PER_PROGRAM = "prime-rl-split"
+"""The framework whose programs have a config file each, …"""
+ONE_FILE = ("prime-rl", "prime-rl-merged")
+"""… and the other generations of it, with one file for all of them."""
+EVALUATOR = "verifiers"
+"""The framework whose program writes results of evaluations without a run."""
+CONVERTIBLE = ("vf-rl", "prime-rl")
+"""The framework, in words, whose configs can be written for another one, and that one."""
 LOOKED_INTO = ("logs", "configs", "monitors", "control", "logs/trainer")
 """Folders whose entries are evidence of the writer of an output folder, besides its own entries."""
 
@@ -58,6 +68,11 @@ def get(framework_id: str, *, named_in: str = "") -> Framework:
         raise NotFoundError(f"unknown framework: {framework_id}", hint=hint)
     framework: Framework = resolve_name(_FRAMEWORKS[framework_id])
     return framework
+
+
+def family_of(framework_id: str) -> str:
+    """The id that all generations of a framework share, and projects that run its programs."""
+    return _FAMILIES.get(framework_id, framework_id)
 
 
 def _all_frameworks() -> list[Framework]:

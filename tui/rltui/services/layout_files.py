@@ -27,12 +27,10 @@ from rltui.core.layout import (
 )
 from rltui.core.text import did_you_mean, join_some
 from rltui.errors import ConfigError, NotFoundError
+from rltui.frameworks.registry import family_of
 from rltui.services import model_errors
 from rltui.services.config.source import read_file
 from rltui.services.runs.experiment_files import ExperimentRecord
-
-_BASE_FRAMEWORKS = {"medarc": "prime-rl-merged"}
-"""Framework → the one whose programs it runs, and so whose components its layouts have."""
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
@@ -111,22 +109,19 @@ def load_for(record: ExperimentRecord) -> Layout:
     path = Path(record.layout_file)
     layout = with_instances(load(path), record.instances, path, without=record.external)
     layout = layout.with_slurm(record.slurm)
-    framework = _BASE_FRAMEWORKS.get(record.framework, record.framework)
-    return layout if record.observed else with_components(layout, parts(framework))
+    return layout if record.observed else with_components(layout, parts(family_of(record.framework)))
 
 
 @functools.cache
-def parts(framework: str) -> tuple[ComponentSpec, ...]:
-    """Components that every layout has unless it says otherwise: those of the framework, then those of all.
-
-    `prime-rl.toml` is also for `prime-rl-split`.
+def parts(family: str) -> tuple[ComponentSpec, ...]:
+    """Components that every layout has unless it says otherwise: those of the frameworks of a family, then
+    those of all.
 
     Raises:
         ConfigError: as `load`.
     """
     folder = paths.shipped_dir("layouts") / "parts"
-    own = [path for path in sorted(folder.glob("*.toml")) if f"{framework}-".startswith(f"{path.stem}-")]
-    files = [*own, folder / "any.toml"]
+    files = [path for name in (family, "any") if (path := folder / f"{name}.toml").exists()]
     return tuple(spec for path in files for spec in load(path).component)
 
 

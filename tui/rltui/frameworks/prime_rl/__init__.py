@@ -75,7 +75,7 @@ class PrimeRl(PrimeRlLaunch):
     def __init__(self, g: Generation, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__(g)
         self.id, self.title, self.layouts, self.signs = g.id, g.title, g.layouts, g.signs
-        self.cluster_layouts = g.cluster_layouts
+        self.cluster_layouts, self.generation_title = g.cluster_layouts, g.title
         self._schemas = schemas
         if g.has_launchers:
             self.namespaces = {"rl": "", "sft": "sft"}

@@ -83,13 +83,13 @@ def named(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def with_companion_files(path: Path) -> tuple[Path, ...]:
-    """The file of one program of prime-rl with those of the other programs in its folder, one each, since
+    """The file of one program of a framework with those of the other programs in its folder, one each, since
     they belong to one run.
 
     Raises:
         ConfigError: if the file cannot be read.
     """
-    framework, own = registry.get("prime-rl-split"), read_file(path.absolute())
+    framework, own = registry.get(registry.FILE_PER_PROGRAM), read_file(path.absolute())
     sources = [own]
     for file in sorted(own.path.parent.glob("*.toml")):
         with suppress(ConfigError):  # whatever else lies there

@@ -34,8 +34,6 @@ _NEGATED = re.compile(r"^no_(?P<all>.+)$|(?P<table>^.*\.)no_(?P<last>[^.]+)$")
 """Older releases negate the last segment of a key, newer ones the complete key."""
 _MERGED_NAME = "rl.toml"
 """File name of a run config that is merged of files for tables alone."""
-_SPLIT, _ONE_FILE = "prime-rl-split", ("prime-rl", "prime-rl-merged")
-"""The frameworks that may read `--trainer @ a.toml --orchestrator @ b.toml`."""
 _SWITCH_VALUES = {"true": True, "false": False, "none": False}
 Choose = Callable[[tuple[Path, ...]], Framework]
 
@@ -231,10 +229,12 @@ class RunConfigBuilder:
         return list(documents.values())
 
     def _are_standalone(self, segments: Sequence[ConfigOverlay]) -> bool:
-        """True if each file is a config of its own, as in 2025, rather than a table of one."""
+        """True if each file is a config of its own, rather than a table of one: `--trainer @ a.toml
+        --orchestrator @ b.toml` is read in either way, by another generation each.
+        """
         sources = [read_file(segment.path) for segment in segments]
         documents = [(str(source.path), source.data) for source in sources]
-        split_framework = registry.get(_SPLIT)
+        split_framework = registry.get(registry.FILE_PER_PROGRAM)
         if [split_framework.role(path, data) for path, data in documents] != [
             segment.table for segment in segments
         ]:
@@ -249,7 +249,7 @@ class RunConfigBuilder:
                 return nearby.generation == split_framework.id
         document = _merge(segments, deep=True)
         one_file = [(document.name, parse(document.text, document.name))]
-        fits = [registry.get(name).fit(one_file) for name in _ONE_FILE]
+        fits = [registry.get(name).fit(one_file) for name in registry.ONE_FILE]
         split_fit = split_framework.fit(documents)
         return split_fit is not None and all(fit is None or split_fit <= fit for fit in fits)
 

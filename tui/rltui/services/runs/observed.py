@@ -106,6 +106,7 @@ class _Observed(Generic):
         super().__init__()
         self._framework, self._run_dir = framework, run_dir
         self.id, self.title = framework.id, framework.title
+        self.generation_title = framework.generation_title
         self.log_marks, self.metrics, self.facts = framework.log_marks, framework.metrics, framework.facts
         self.files, self.failures = framework.files, framework.failures
 
@@ -145,8 +146,6 @@ def is_growing(logs: Iterable[FollowedLog], now: float) -> bool:
 
 _RESULTS = frozenset({"results.jsonl", "traces.jsonl"})
 """Result files of `vf-eval`, before 0.4 and since."""
-EVALUATOR = "verifiers"
-"""Id of the framework whose program writes such results."""
 _MOST_FOLDERS = 20_000
 _MOST_ENTRIES = 500
 """Limit per folder; relevant entries are few."""
@@ -213,7 +212,7 @@ def find_runs(folder: Path) -> Iterator[DetectedRun]:
         elif (run := _detect_run(current)) is not None:
             yield run
         elif holds_results(current):
-            yield DetectedRun(current, EVALUATOR)
+            yield DetectedRun(current, registry.EVALUATOR)
         else:
             inside = (child for child in _folders(current) if not child.name.startswith("."))
             waiting += sorted((child for child in inside if not child.is_symlink()), reverse=True)

@@ -46,8 +46,6 @@ from rltui.services.runs.run_verdict import is_alive, verdict
 _LONGEST_REASON = 300
 _SPEC = "spec.json"
 """File with the arguments of an attempt's start, as `daemon/attempt.py` writes it."""
-_FAMILY = "prime-rl"
-"""Prefix of the ids of frameworks that are generations of one."""
 _FOLDER_KEY = "output_dir"
 """A key in which two runs always differ."""
 
@@ -131,7 +129,7 @@ class RunReader:
             observed=record.observed,
             kind="evaluation" if is_evaluation else "run",
             framework=record.framework,
-            generation=self._framework.title if record.framework.startswith(_FAMILY) else "",
+            generation=self._framework.generation_title,
             state=reported.state,
             reason=replace(reported.reason, text=reported.reason.text[:_LONGEST_REASON]),
             is_alive=alive,
