@@ -18,6 +18,7 @@ from rltui.core.hosts import NodeSpec
 from rltui.core.layout import Layout
 from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
+from rltui.frameworks import packages
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files, subprocesses
 from rltui.services.launch import Launcher
@@ -134,6 +135,8 @@ def _reply_of(node: NodeSpec, requirements: _Requirements, probe: Path) -> dict[
         "ports": list(requirements.ports),
         "programs": list(requirements.programs),
         "variables": list(requirements.variables),
+        "packages": list(packages.ON_NODES),
+        "prefixes": list(packages.VARIABLES),
     }
     command, stdin = facts_command(node.reach, request, python=node.python, login=node.login)
     began = time.time()

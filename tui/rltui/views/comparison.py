@@ -11,6 +11,7 @@ from rltui.core.markdown import table
 from rltui.core.metric_levels import LEVEL_STEPS, MetricLevel
 from rltui.core.runs import RunRow
 from rltui.core.text import display_unit, format_number, value_text
+from rltui.frameworks import packages
 from rltui.views.run import column_of
 
 BEST = " ▲"
@@ -18,8 +19,11 @@ BEST = " ▲"
 _MOST_COLUMNS = 8
 _NOTHING = "—"
 _ALWAYS = ("state", "step", "duration", "gpu_hours")
-_WHERE_DIFFERENT = ("tags", "parent", "framework", "generation", "commit", "prime-rl", "verifiers", "vllm",
-                    "torch", "driver", "host", "gpus")  # fmt: skip
+_WHERE_DIFFERENT = (
+    *("tags", "parent", "framework", "generation", "commit"),
+    *packages.LISTED,
+    *("driver", "host", "gpus"),
+)
 """Columns of a list of runs."""
 
 

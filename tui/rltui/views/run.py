@@ -32,6 +32,7 @@ from rltui.core.text import (
 )
 from rltui.core.times import date_text
 from rltui.errors import UsageError
+from rltui.frameworks import packages
 from rltui.views.experiment import state_cell
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ _FIELDS: Mapping[str, RunColumn] = {
         _field("archived", "time", "when it was archived", lambda row: row.archived_at),
         _field("trashed", "time", "when it was moved to the trash", lambda row: row.trashed_at),
         _field("id", "text", "its unique id", lambda row: row.id, 10),
-        *map(_version, ("prime-rl", "verifiers", "vllm", "torch", "driver")),
+        *map(_version, (*packages.LISTED, "driver")),
     )
 }  # fmt: skip
 _ALIASES = {

@@ -17,9 +17,6 @@ TYPE_CHECKING = False  # the one of `typing`, as in `spawn`
 if TYPE_CHECKING:
     from typing import Any
 
-PACKAGES = ("torch", "vllm", "transformers", "prime-rl", "verifiers")
-REPORTED_PREFIXES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "VLLM_")
-"""Prefixes of variables whose values are reported; of others, only whether they are set."""
 _COMMAND_TIMEOUT_S = 30.0
 _VERSIONS = """\
 import sys
@@ -35,7 +32,8 @@ def report(request: dict[str, Any]) -> None:
     """Print what `request` asks for.
 
     Keys: `env` of the node, `cwd`, a `shared` file to read and a path for the copy to be `written`, `ports`
-    that must be free, `programs` that must be found, `variables` that must be set.
+    that must be free, `programs` that must be found, `variables` that must be set, `packages` whose versions
+    are wanted, and `prefixes` of variables whose values are; of others, only whether they are set.
     """
     os.environ.update(request["env"])
     cwd = request["cwd"]
@@ -44,7 +42,9 @@ def report(request: dict[str, Any]) -> None:
     workspace_python = os.path.join(cwd, ".venv", "bin", "python")
     python = workspace_python if os.path.exists(workspace_python) else sys.executable
     versions = dict(
-        line.split(" ", 1) for line in _output_lines([python, "-c", _VERSIONS, *PACKAGES]) if " " in line
+        line.split(" ", 1)
+        for line in _output_lines([python, "-c", _VERSIONS, *request["packages"]])
+        if " " in line
     )
     commit = _output_lines(["git", "-C", cwd, "rev-parse", "--short", "HEAD"])
     answer = {
@@ -61,7 +61,7 @@ def report(request: dict[str, Any]) -> None:
         "port": None if port_user is None else str(port_user),
         "interfaces": sorted(os.listdir("/sys/class/net")) if os.path.exists("/sys/class/net") else [],
         "variables": {
-            name: value for name, value in os.environ.items() if name.startswith(REPORTED_PREFIXES)
+            name: value for name, value in os.environ.items() if name.startswith(tuple(request["prefixes"]))
         },
         "unset": [name for name in request["variables"] if not os.environ.get(name)],
         "gpus": _output_lines(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]),

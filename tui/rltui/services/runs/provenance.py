@@ -22,6 +22,7 @@ from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.layout import Layout
 from rltui.core.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks import packages
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import checkout, subprocesses
 from rltui.services.config.origins import original_files
@@ -42,7 +43,6 @@ _GIT_TIMEOUT_S = 30.0
 _GIT_VARIABLES = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 """Variables that keep git from taking the lock of the person's own git."""
 _PACKAGE_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_PACKAGES = ("prime-rl", "verifiers", "verifiers-rl", "vllm", "torch", "transformers", "rltui")
 _ENVIRONMENT_KEYS = frozenset({"id", "env_id"})
 """Last segment of keys that name an environment, which is a package."""
 _DATA_KEYS = frozenset({"data", "dataset", "datasets"})
@@ -179,7 +179,7 @@ class ProvenanceCollector:
         ]
         programs = self._programs()
         models = self.framework.config_models
-        names = (*_PACKAGES, *(models.packages if models is not None else ()), *environments)
+        names = (*packages.RECORDED, "rltui", *(models.packages if models is not None else ()), *environments)
         versions = checkout.installed(programs, tuple(dict.fromkeys(filter(_PACKAGE_NAME.fullmatch, names))))
         if python := _python_of(programs):
             versions["python"] = python
