@@ -9,7 +9,6 @@ import pytest
 
 from rltui import paths
 from rltui.client.release import (
-    LAYOUT,
     Release,
     component_ids,
     fitted_layout,
@@ -19,11 +18,12 @@ from rltui.client.release import (
 )
 from rltui.core.layout import Layout
 from rltui.errors import UsageError
+from rltui.frameworks.charts import CHART
 from rltui.services import layout_files
 from rltui.services.job_status import JobStatus, write_job_status
 from rltui.services.kube import Kubectl, Pod, PodSet
 
-SHIPPED = tomllib.loads((paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text())
+SHIPPED = tomllib.loads((paths.shipped_dir("layouts") / f"{CHART.layout}.toml").read_text())
 
 
 def of_role(role: str, *command: str, replicas: int = 1, gpus: int = 0) -> PodSet:

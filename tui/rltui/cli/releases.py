@@ -21,11 +21,12 @@ from rltui.cli.terminal import confirm, prompt
 from rltui.cli.waiting import state_changes
 from rltui.client import creation, draft, launch
 from rltui.client.down import shut_down
-from rltui.client.release import FILE, ROLES, read_release, read_values, to_follow, write_layout
+from rltui.client.release import FILE, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
 from rltui.core.api import Loss, Request
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
+from rltui.frameworks.charts import CHART
 from rltui.services import kube, subprocesses
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
@@ -86,12 +87,12 @@ def _refuse_to_lose(dropped_claims: Set[str], release: str, kubectl: Kubectl) ->
 
 
 def _values_request(arguments: Arguments) -> ReleaseRequest:
-    checkout_spec = registry.get("prime-rl").checkout
+    checkout_spec = registry.get(CHART.framework).checkout
     assert checkout_spec is not None
     chart = chart_folder(arguments.chart, NearbyCheckout(checkout_spec, workspace=Path.cwd()).folder)
     sets = list(arguments.edits)
     if arguments.sft:
-        sets += [f"{role}.autoStart=false" for role in ROLES]
+        sets += [f"{role}.autoStart=false" for role in CHART.roles]
     if arguments.namespace and not any(setting.startswith("namespace=") for setting in sets):
         sets.append(f"namespace={arguments.namespace}")  # the chart puts its objects where this value says
     return ReleaseRequest(arguments.release, chart, values_files(arguments.values, chart), tuple(sets))
@@ -148,7 +149,7 @@ def _where(kubectl: Kubectl) -> str:
 
 
 async def read_releases(kubectl: Kubectl, release_name: str | None) -> list[dict[str, Any]]:
-    selector = f"{kube.RELEASE_LABEL}={release_name}" if release_name else "app=prime-rl"
+    selector = f"{kube.RELEASE_LABEL}={release_name}" if release_name else CHART.selector
     pods = await kube.read_pods(kubectl, selector)
     names = [release_name] if release_name else sorted({pod.release for pod in pods})
     inside = await asyncio.gather(*(_look_inside(kubectl, pod) for pod in pods))

@@ -16,16 +16,14 @@ import tomlkit
 from rltui import paths
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
+from rltui.frameworks.charts import CHART
 from rltui.services import kube
 from rltui.services.kube import Kubectl, Pod, PodSet
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
 
-LAYOUT = "prime-rl-k8s"
-"""The shipped layout that others are made from."""
 FILE = "release.toml"
 """The layout of a release, in the output folder of its experiment."""
-ROLES = ("inference", "orchestrator", "trainer")
 _SHARED = ("shell", "sft")
 """Components that no StatefulSet stands for."""
 
@@ -75,8 +73,8 @@ def component_ids(release: Release) -> dict[str, str]:
 
 
 def _ordered(sets: Iterable[PodSet]) -> list[PodSet]:
-    positions = {role: position for position, role in enumerate(ROLES)}
-    return sorted(sets, key=lambda pod_set: (positions.get(pod_set.role, len(ROLES)), pod_set.name))
+    positions = {role: position for position, role in enumerate(CHART.roles)}
+    return sorted(sets, key=lambda pod_set: (positions.get(pod_set.role, len(CHART.roles)), pod_set.name))
 
 
 def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) -> Path:
@@ -85,7 +83,7 @@ def write_layout(release: Release, values: Mapping[str, Any], output_dir: Path) 
     Raises:
         RltuiError: if it cannot be written.
     """
-    shipped_text = (paths.shipped_dir("layouts") / f"{LAYOUT}.toml").read_text(encoding="utf-8")
+    shipped_text = (paths.shipped_dir("layouts") / f"{CHART.layout}.toml").read_text(encoding="utf-8")
     layout = fitted_layout(tomllib.loads(shipped_text), release, values)
     head = f"# The release {release.name}. `{hints.K8S_WATCH(release=release.name)}` rewrites this file.\n\n"
     file = output_dir / FILE

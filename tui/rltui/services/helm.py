@@ -1,4 +1,4 @@
-"""Helm releases of prime-rl's chart: commands, and the parsing of their output."""
+"""Helm releases of a framework's chart: commands, and the parsing of their output."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rltui.errors import NotFoundError, RltuiError, UsageError
+from rltui.frameworks.charts import CHART
 from rltui.services import subprocesses
 from rltui.services.kube import KEEP_ANNOTATION, Kubectl
 
 _TIMEOUT_S = 60.0
-_CHART = Path("k8s/prime-rl")
-"""Path in a checkout of prime-rl."""
 _EXAMPLES = "examples"
 _VALUES = frozenset({".yaml", ".yml", ".json"})
 _STATES = ("--deployed", "--failed", "--pending", "--uninstalling", "--uninstalled")
@@ -146,7 +145,7 @@ def _claims(manifest: str) -> Iterator[tuple[str, str, str]]:
 
 
 def chart_folder(given: str | None, checkout: Path | None) -> str:
-    """The chart: as given, else the one here or in `checkout`, of prime-rl.
+    """The chart: as given, else the one here or in `checkout`, of its framework.
 
     Raises:
         UsageError: if there is none.
@@ -155,13 +154,17 @@ def chart_folder(given: str | None, checkout: Path | None) -> str:
         if (Path(given) / "Chart.yaml").is_file() or given.endswith(".tgz") or "://" in given:
             return given
         raise UsageError(f"{given} is not a chart: no Chart.yaml in it", hint="name a chart's folder")
-    candidates = [Path("prime-rl"), _CHART, *([] if checkout is None else [checkout / _CHART])]
+    folder, framework = CHART.folder, CHART.framework
+    candidates = [Path(folder.name), folder, *([] if checkout is None else [checkout / folder])]
     for path in candidates:
         if (path / "Chart.yaml").is_file():
             return str(path) if path.is_absolute() else f"./{path}"
     raise UsageError(
-        "no prime-rl chart here",
-        hint="run this in a checkout of prime-rl or in its folder k8s, or name the chart: --chart FOLDER",
+        f"no {framework} chart here",
+        hint=(
+            f"run this in a checkout of {framework} or in its folder {folder.parent}, or name the chart:"
+            " --chart FOLDER"
+        ),
     )
 
 

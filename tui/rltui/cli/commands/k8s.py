@@ -22,6 +22,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.core.states import Role
 from rltui.errors import RltuiError, UsageError
+from rltui.frameworks.charts import CHART
 from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def status(arguments: Arguments) -> int:
         print_json(releases)
         return 0
     if not releases:
-        print("no release of prime-rl's chart", file=sys.stderr)
+        print(f"no release of {CHART.framework}'s chart", file=sys.stderr)
     for release in releases:
         print(style(str(release["release"]), "head"))
         print_table(_PODS, [_row(pod) for pod in release["pods"]], indent="  ")
