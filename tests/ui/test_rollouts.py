@@ -122,7 +122,9 @@ async def test_an_empty_screen_says_what_is_missing(open_app: Opener, tmp_path: 
     experiment = FakeExperiment(stopped_status(), gpu_report(), knob_table())
     experiment.rollouts = tmp_path / "none"
     async with open_app(experiment, size=(100, 24)) as pilot:
-        await open_rollouts(pilot, "No rollouts, and the run is not running: 1, then S starts everything.")
+        await open_rollouts(
+            pilot, "No rollouts: the run is not running. 1 opens it, and S there starts everything."
+        )
         await press(pilot, "1", "S")
         await until(pilot, lambda: isinstance(pilot.app.screen, PlanDialog))
 

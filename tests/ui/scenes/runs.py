@@ -96,7 +96,8 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-none": scene(
         without_runs, (), "rltui Runs · 0 in total",
-        "No runs yet. enter starts the demo, 5 minutes on this CPU. Your own: rltui up CONFIG.toml", small=(),
+        "No runs yet. enter starts the demo, 5 minutes on this CPU.", "Your own: rltui up CONFIG.toml",
+        small=(),
     ),
     "queue": scene(
         with_paused_queue, ("7", "Q", "j", "j", "j"), "rltui Queue · ‖ paused · 3 queued · 1 starting",

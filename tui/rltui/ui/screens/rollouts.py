@@ -239,8 +239,8 @@ class RolloutScreen(BaseScreen):
             return "reading…"
         status = self.state.status
         if status is not None and not status.alive and not self.experiment.readonly:
-            overview, start = key_of("screen.overview"), key_of("component.start-all")
-            return f"No rollouts, and the run is not running: {overview}, then {start} starts everything."
+            keys = f"{key_of('screen.overview')} opens it, and {key_of('component.start-all')} there"
+            return f"No rollouts: the run is not running. {keys} starts everything."
         return no_rollouts_text("" if status is None else status.framework)
 
     def action_sort(self, orders: int) -> None:

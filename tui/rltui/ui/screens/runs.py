@@ -171,8 +171,8 @@ class RunsScreen(ResourceScreen):
             return clean_line(self.runs.problem)
         if self.runs.selection.filter is not None:
             return "No run matches. esc ends the filter."
-        starts = f"{key_of('open')} starts the demo, 5 minutes on this CPU. " if self._may_start_demo else ""
-        return f"No runs yet. {starts}Your own: {hints.UP}; those of others: {hints.ADD}"
+        starts = f"{key_of('open')} starts the demo, 5 minutes on this CPU." if self._may_start_demo else ""
+        return f"No runs yet. {starts}\nYour own: {hints.UP}\nRuns of others: {hints.ADD}"
 
     @property
     def _may_start_demo(self) -> bool:
