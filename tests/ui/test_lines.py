@@ -110,7 +110,7 @@ def test_header_says_what_all_rollouts_got_where_some_are_not_trained_on() -> No
     status = running_status()
     progress = status.progress.model_copy(update={"reward": 0.135, "reward_all": 0.0677})
     line = header_line(status.model_copy(update={"progress": progress}), 200).plain
-    assert "reward 0.14 · 0.07 of all rollouts" in " ".join(line.split())
+    assert "reward 0.14 · all rollouts 0.07" in " ".join(line.split())
 
 
 def test_an_end_that_is_nothing_worth_is_told_beside_done() -> None:
@@ -143,7 +143,7 @@ def test_the_command_line_says_the_same_word_as_the_header() -> None:
 def test_servers_that_outlive_the_run_are_told() -> None:
     """Finding P11."""
     text = as_text(done_status().model_dump(mode="json"), NOW)
-    assert "still running: inference; end everything: rltui down" in text
+    assert "still running: inference; to stop all: rltui down" in text
 
 
 FIRST = "⚠ 2 leftover processes of inference attempt 1"
