@@ -19,6 +19,7 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.core.states import ComponentState
 from rltui.daemon.attempt import Attempt
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.hosts.local import LocalHandle
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.processes import ProcessId, details, is_alive
@@ -154,12 +155,13 @@ def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
 ) -> None:
     record = ExperimentRecord("one", str(tmp_path), "/", (), "/l", "generic", 1.0)
     attempt = Attempt(record, ComponentSpec(id="trainer", command=["x"]), 1)
+    handle = LocalHandle(attempt, cast(Any, None))
     kills = iter([OomKills(count, is_own=True) for count in (3, 4, 4, 4)])
     monkeypatch.setattr("rltui.services.runs.attempt_end.oom_kills", lambda: next(kills))
-    for text in ("by the kernel's OOM killer: ", "from outside, not by the kernel's OOM killer (oom_kill "):
+    for text in ("by the kernel's OOM killer: ", "from outside; the kernel's OOM killer did not run"):
         attempt.folder.mkdir(parents=True, exist_ok=True)
         attempt.note_started()
-        assert (attempt.explain_exit(ExitInfo(signal="SIGKILL"), ()).cause or "").startswith(text)
+        assert (handle.explain_exit(ExitInfo(signal="SIGKILL"), ()).cause or "").startswith(text)
         write_attempt(attempt.folder, ended_at=2.0, signal="SIGKILL")
         read = last_known(record.control, attempt.spec, (), ())
         assert f"killed by SIGKILL ({text}" in (read.reason or ""), "also by the next who reads the files"

@@ -22,6 +22,8 @@ from rltui.core.states import ComponentState
 from rltui.daemon import stalls
 from rltui.daemon.attempt import Attempt
 from rltui.daemon.component import ComponentRunner
+from rltui.daemon.hosts.handles import handle_of
+from rltui.daemon.hosts.remote import RemoteHandle
 from rltui.daemon.stalls import StallWatch, rule_of, watch_starts
 from rltui.daemon.supervisor import Supervisor
 from rltui.services.job_status import JobStatus
@@ -58,7 +60,8 @@ def ready(supervisor: Supervisor, spec: ComponentSpec, *, metrics: str | None = 
     """The runner of the component, which `spec` describes, in its first attempt."""
     runner = supervisor.processes.runners[spec.id]
     runner.spec = spec
-    attempt = runner.newest_attempt = Attempt(supervisor.setup.record, spec, 1)
+    attempt = Attempt(supervisor.setup.record, spec, 1)
+    runner.handle = handle_of(attempt, runner)
     attempt.log.parent.mkdir(parents=True)
     attempt.log.write_text("started\n")
     attempt.launch = Launch(argv=("x",), cwd="/", env={}, ready=None, port=None, metrics=metrics)
@@ -104,9 +107,9 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 def set_main(runner: ComponentRunner, process: subprocess.Popen[str]) -> None:
     """Make `process` the main process of its attempt."""
-    assert runner.newest_attempt is not None
+    assert runner.handle is not None
     main = read_process_id(process.pid)
-    runner.newest_attempt.record = AttemptRecord(
+    runner.handle.attempt.record = AttemptRecord(
         experiment="x", component=runner.spec.id, attempt=1, state="running", boot=boot_identity(),
         shim=None, main=main, session=None, argv=(), cwd="/", log=str(runner.log), started_at=0.0,
         ended_at=None, exit_code=None, signal=None, error=None, stop_requested=False, descendants=(),
@@ -138,9 +141,11 @@ async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(superv
 async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supervisor: Supervisor) -> None:
     runner = ready(supervisor, spec(dump=False).model_copy(update={"node": "node-2"}))
     watch = StallWatch(supervisor)
-    runner.remote_attempt.job_status = JobStatus(id="x", phase="running", lost_at=1.0)
+    handle = runner.handle
+    assert isinstance(handle, RemoteHandle)
+    handle.status = JobStatus(id="x", phase="running", lost_at=1.0)
     now = poll_for(watch, 0.0, 1000.0)
-    runner.remote_attempt.job_status = JobStatus(id="x", phase="running")
+    handle.status = JobStatus(id="x", phase="running")
     now = poll_for(watch, now, 200.0)
     assert runner.evidence is None
     poll_for(watch, now, 104.0)

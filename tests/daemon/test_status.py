@@ -54,8 +54,9 @@ async def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer(
 ) -> None:
     """R2: it stayed in every status for ever. `ago_s`: when its last attempt ended."""
     record = SimpleNamespace(started_at=0.0, ended_at=time.time() - ago_s, main=None)
-    attempt: Any = SimpleNamespace(number=1, log=None, launch=None, record=record)
-    supervisor.processes.runners[component].newest_attempt = attempt
+    attempt = SimpleNamespace(number=1, log=None, launch=None, record=record)
+    handle: Any = SimpleNamespace(attempt=attempt, status=None, main=None)
+    supervisor.processes.runners[component].handle = handle
     enter(supervisor, component, state)
     assert (component in components(supervisor)) == is_listed
 

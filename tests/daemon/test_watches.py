@@ -7,6 +7,8 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.daemon.conftest import enter, make_checkpoints
@@ -148,9 +150,9 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
 ) -> None:
     started_at = time.time()
     supervisor.observation.progress.max_steps = 1000
-    supervisor.processes.runners["trainer"].remote_attempt.job_status = JobStatus(
-        id="7", phase="running", since=started_at, ends_at=started_at + ends_in_s
-    )
+    status = JobStatus(id="7", phase="running", since=started_at, ends_at=started_at + ends_in_s)
+    handle: Any = SimpleNamespace(status=status)
+    supervisor.processes.runners["trainer"].handle = handle
     looks = [([*range(10, step, 10)], True) for step in (10, 20, 20, 30, 30, 40, 40)]
     alerts: list[Alert] = []
     monkeypatch.setattr(supervisor.events, "alert", alerts.append)

@@ -30,6 +30,8 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.core.questions import Question
 from rltui.core.states import ComponentState
 from rltui.daemon.answers import SupervisorAnswers
+from rltui.daemon.attempt import Attempt
+from rltui.daemon.hosts.handles import handle_of
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.watches import refresh_health
 from rltui.services.processes import boot_identity, read_process_id
@@ -128,8 +130,8 @@ class RealRun:
         runner = self.supervisor.processes.runners[component]
         exit_info = ExitInfo(signal=signal)
         runner.lifecycle = replace(runner.lifecycle, state=ComponentState.FAILED, exit=exit_info)
-        assert runner.newest_attempt is not None
-        path = runner.newest_attempt.folder / "attempt.json"
+        assert runner.handle is not None
+        path = runner.handle.attempt.folder / "attempt.json"
         values = json.loads(path.read_text()) | {
             "state": "exited", "ended_at": time.time(), "signal": signal, "pid": None, "pid_start": None,
         }  # fmt: skip
@@ -166,7 +168,7 @@ def real_run(folder: Path, pid: int, *, collapsed: bool = False) -> RealRun:
     supervisor = Supervisor(record, tmux=no_tmux)
     for name, runner in supervisor.processes.runners.items():
         if name in COMPONENTS:
-            runner.newest_attempt = runner._attempt(2)
+            runner.handle = handle_of(Attempt(record, runner.spec, 2), runner)
             assert runner.log is not None
             supervisor.observation.follow(name, runner.log)
             runner.lifecycle = replace(runner.lifecycle, state=ComponentState.READY)

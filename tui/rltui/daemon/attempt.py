@@ -7,23 +7,20 @@ import contextlib
 import json
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.failure_cause import FailurePattern
-from rltui.core.interpreter import module_command
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.errors import RltuiError
 from rltui.services import processes
-from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.launch import SPEC_FILE, Launch, read_launch
 from rltui.services.own_files import write_atomically
 from rltui.services.processes import termination
-from rltui.services.runs.attempt_end import exit_info, explained, host_oom_of, note_oom_kills
+from rltui.services.runs.attempt_end import exit_info, note_oom_kills
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.shell import read_shell
 
@@ -33,10 +30,6 @@ _SPAWN_POLL_S = 0.02
 _RECORD_TIMEOUT_S = 1.0
 """Longest time from the end of a main process to its shim's record of it."""
 _RECORD_POLL_S = 0.02
-REMOTE_MARGIN_S = 60.0
-"""Beyond its grace, a remote runner gets so long to have its component ended where that runs: SLURM waits for
-half a minute between SIGTERM and SIGKILL.
-"""
 _CLEANUP_S = 0.5
 """A shim that takes longer than this over processes that a main process left is worth showing."""
 
@@ -45,7 +38,7 @@ class Attempt:
     def __init__(self, record: ExperimentRecord, spec: ComponentSpec, number: int) -> None:
         self.spec = spec
         self.number = number
-        self._tag, self._control = record.tag, record.control
+        self.tag, self._control = record.tag, record.control
         self.folder = self._control.attempt_dir(spec.id, number)
         self.log = self._control.log_file(spec.id, number)
         self.launch = read_launch(self.folder)
@@ -60,21 +53,19 @@ class Attempt:
 
     # --- its files ----------------------------------------------------------------------------------------
 
-    def write_spec(self, launch: Launch) -> None:
-        """Write the file that tells the shim what to run.
+    def write_spec(self, launch: Launch, values: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Write the file that tells the shim what to run: `launch`, or `values` in place of its own.
 
         Raises:
             RltuiError: if that cannot be written.
         """
         self.launch = launch
-        stop = self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
-        run: dict[str, Any] = {"argv": launch.argv, "cwd": launch.cwd, "env": dict(launch.env), "stop": stop}
-        values = {
-            "experiment": self._tag,
+        document = {
+            "experiment": self.tag,
             "component": self.spec.id,
             "attempt": self.number,
-            "shell": read_shell(self._control),
-            **(run if launch.host is None else self._remote_runner_spec(run, launch)),
+            "shell": self.shell,
+            **self.run_values(launch),
             "tty": self.spec.tty,
             "log": str(self.log),
             "created_at": time.time(),
@@ -85,23 +76,19 @@ class Attempt:
             "gpus": {"text": launch.gpus},
             "gpu_memory": launch.gpu_memory,
             "given": dict(launch.given),
+            **values,
         }
-        write_atomically(self.folder / SPEC_FILE, json.dumps(values, indent=1).encode())
+        write_atomically(self.folder / SPEC_FILE, json.dumps(document, indent=1).encode())
 
-    def _remote_runner_spec(self, run: Mapping[str, Any], launch: Launch) -> dict[str, Any]:
-        """Keys of the spec that make the shim run a remote runner here, which runs `run` on its host.
+    def run_values(self, launch: Launch) -> dict[str, Any]:
+        """The keys of that file that say what runs and how it is stopped."""
+        stop = self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
+        return {"argv": launch.argv, "cwd": launch.cwd, "env": dict(launch.env), "stop": stop}
 
-        The limits of the shell are left out: a warning about them would be among the output.
-        """
-        ports = [port for port in (launch.port, *launch.ports) if port is not None]
-        return {
-            "argv": module_command("rltui.daemon.hosts", str(self.folder)),
-            "cwd": str(self.folder),
-            "env": {},
-            "stop": {"signal": "SIGTERM", "grace_s": self.spec.stop.grace_s + REMOTE_MARGIN_S},
-            "elsewhere": {**run, "host": {**(launch.host or {}), "ports": ports}},
-            "shell": {"environment": read_shell(self._control).get("environment", {})},
-        }
+    @property
+    def shell(self) -> Mapping[str, Any]:
+        """The environment and the limits of the user's shell, which its processes get."""
+        return read_shell(self._control)
 
     def refresh(self) -> None:
         """Read the shim's record again. An unreadable one leaves the last one."""
@@ -109,33 +96,7 @@ class Attempt:
 
     def recover(self, traces: processes.ProcessOwners) -> None:
         """Rebuild the record from living processes where it is gone or damaged."""
-        self.record = traces.attempt(self.folder, self._tag)
-
-    @property
-    def job_status(self) -> JobStatus | None:
-        """The status that its remote runner last wrote; `None` for one that runs here or was not started
-        there yet.
-        """
-        is_here = self.launch is not None and self.launch.host is None
-        return None if is_here else read_job_status(self.folder)
-
-    def remote_exit_info(self, exit_info: ExitInfo) -> ExitInfo:
-        """`exit_info` of its remote runner, corrected by the host's report of the component itself."""
-        job_status = self.job_status
-        if job_status is None or job_status.phase != "ended":
-            return exit_info
-        reported = replace(exit_info, code=job_status.exit_code, signal=job_status.signal)
-        return (
-            replace(reported, cause=job_status.error)
-            if job_status.starts
-            else replace(reported, error=job_status.error)
-        )
-
-    @property
-    def may_live_remotely(self) -> bool:
-        """True if it was started on another machine and its end was not seen."""
-        job_status = self.job_status
-        return job_status is not None and job_status.may_live
+        self.record = traces.attempt(self.folder, self.tag)
 
     def forget_shim(self) -> None:
         """Remove the record of its processes here: another shim will write one.
@@ -148,23 +109,6 @@ class Attempt:
             (self.folder / "attempt.json").unlink(missing_ok=True)
         except OSError as error:
             raise RltuiError(f"cannot remove the record in {self.folder}: {error.strerror}") from error
-
-    def rival(self) -> str | None:
-        """Another process that listens on one of its ports, as text: of another experiment, or an older one.
-
-        `None` where there is none, or nobody can say. Blocks.
-        """
-        record = processes.read_attempt(self.folder)
-        main = None if record is None else record.main
-        if self.launch is None or self.launch.host is not None or main is None:
-            return None
-        ports = [port for port in (self.launch.port, *self.launch.ports) if port is not None]
-        for holder in (port_holder for port in ports for port_holder in processes.port_holders(port)):
-            if holder.process is not None:
-                tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
-                if tag != self._tag if tag else holder.process.start < main.start:
-                    return str(holder)
-        return None
 
     @property
     def launch_age_s(self) -> float | None:
@@ -202,15 +146,6 @@ class Attempt:
     def note_started(self) -> None:
         """Record the kernel's count of kills for want of memory, as a process of it runs from now on."""
         note_oom_kills(self.folder)
-
-    def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
-        """`exit_info` with the cause, by its output, the framework's failure patterns and the kernel.
-
-        An end that was asked for has no cause.
-        """
-        is_here = self.launch is None or self.launch.host is None
-        host_oom = host_oom_of(self.folder) if is_here else None
-        return explained(exit_info, self.spec, self.log, patterns, host_oom=host_oom)
 
     # --- its processes ------------------------------------------------------------------------------------
 
@@ -252,22 +187,14 @@ class Attempt:
         self.record = record
 
     async def signal(self, number: signal.Signals) -> None:
-        """Signal its shim, also a stopped one; without a shim, end its processes from here.
-
-        What runs on another host can only be ended there, by its remote runner.
-        """
-        is_remote = self.launch is not None and self.launch.host is not None
-        if is_remote and number is signal.SIGUSR1 and (runner := self.main) is not None:
-            processes.send_signal(runner, number)
-        elif (shim := self.shim) is not None:
+        """Signal its shim, also a stopped one; without a shim, end its processes from here."""
+        if (shim := self.shim) is not None:
             processes.send_signal(shim, number)
             processes.send_signal(shim, signal.SIGCONT)
         else:
             await self.end_leftovers(grace_s=self.spec.stop.grace_s)
 
-    async def kill(self) -> None:
-        """End it and return when nothing is left of it."""
-        await self.signal(signal.SIGUSR1)
+    async def wait_for_shim_exit(self) -> None:
         if (shim := self.shim) is not None:
             await termination.wait_for_exit(shim)
         self.refresh()
@@ -290,7 +217,7 @@ class Attempt:
     def _leftovers(self) -> set[processes.ProcessId]:
         """Return its processes with all descendants, whatever session and environment those have."""
         records = [self.record] if self.record is not None else []
-        tagged = processes.leftovers(self._tag, records)
+        tagged = processes.leftovers(self.tag, records)
         own = {leftover.id for leftover in tagged if leftover.component == self.spec.id}
         return own.union(*(processes.descendants(process.pid) for process in own))
 
@@ -308,7 +235,6 @@ class Ending:
         """`main_ended` is called where the shim is slow to end what the main process left, `shim_lost` where
         the shim is gone before the main process.
         """
-        self._attempt = attempt
         self._folder = attempt.folder
         self._record = attempt.record
         self._keeps = attempt.spec.stop.leftovers == "keep"
@@ -339,7 +265,7 @@ class Ending:
         shim_exit = asyncio.create_task(termination.wait_for_exit(shim), name="shim")
         try:
             await asyncio.wait([shim_exit], timeout=_CLEANUP_S)
-            if not shim_exit.done() and not self._attempt.may_live_remotely:
+            if not shim_exit.done():
                 self._main_ended(self._exit_info())
             await shim_exit
         finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,8 +31,9 @@ from rltui.core.lifecycle import (
 )
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
-from rltui.daemon.attempt import REMOTE_MARGIN_S, SPAWN_TIMEOUT_S, Attempt, Ending
-from rltui.daemon.remote_attempt import RemoteAttempt
+from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt
+from rltui.daemon.hosts.base import Handle
+from rltui.daemon.hosts.handles import handle_of
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
@@ -120,9 +120,7 @@ class ComponentRunner:
     spec: ComponentSpec
     runner_host: RunnerHost
     lifecycle: Lifecycle = field(init=False)
-    remote_attempt: RemoteAttempt = field(init=False)
-    """Used only by a component that does not run on this machine."""
-    newest_attempt: Attempt | None = None
+    handle: Handle | None = None
     """The last attempt, running or not."""
     evidence: str | None = None
     """Why the living component counts as stalled."""
@@ -139,9 +137,6 @@ class ComponentRunner:
 
     def __post_init__(self) -> None:
         self.lifecycle = Lifecycle(kind=self.spec.kind, restart=self.spec.restart)
-        self.remote_attempt = RemoteAttempt(
-            lambda previous: self.runner_host.job_status_changed(self, previous)
-        )
 
     # --- requests from outside -----------------------------------------------------------------------------
 
@@ -149,9 +144,9 @@ class ComponentRunner:
         """Begin a start; returns at once. Does nothing where one is under way or the process lives."""
         if self.lifecycle.busy:
             return
-        if self.newest_attempt is not None and self.newest_attempt.may_live_remotely:
+        if self.handle is not None and self.handle.survival_reason() is not None:
             previous = self.lifecycle
-            self._adopt_running(self.newest_attempt)  # never a second one beside it
+            self._adopt_running(self.handle)  # never a second one beside it
             self.runner_host.lifecycle_changed(self, previous)
             return
         self._advance(StartRequested(automatic=automatic))
@@ -166,16 +161,15 @@ class ComponentRunner:
             if not self._launching:
                 start_task.cancel()
             await asyncio.wait([start_task])
-        if not self.lifecycle.alive or self.newest_attempt is None:
+        if not self.lifecycle.alive or self.handle is None:
             return True
-        epoch, attempt = self.lifecycle.epoch, self.newest_attempt
+        epoch, handle, attempt = self.lifecycle.epoch, self.handle, self.handle.attempt
         grace_s = 0.0 if kill else self.spec.stop.grace_s
-        margin_s = self.stop_margin_s + (REMOTE_MARGIN_S if self.spec.is_remote else 0.0)
-        await attempt.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
+        await handle.stop(kill=kill)
         try:
-            async with asyncio.timeout(grace_s + margin_s):
+            async with asyncio.timeout(grace_s + self.stop_margin_s + handle.stop_margin_s):
                 await self._wait_until_ended()
-            return self.lifecycle.state is not ComponentState.FAILED or not attempt.may_live_remotely
+            return self.lifecycle.state is not ComponentState.FAILED or handle.survival_reason() is None
         except TimeoutError:
             logger.warning("%s did not end in time, ending its tree from here", self.spec.id)
             attempt.refresh()
@@ -206,13 +200,14 @@ class ComponentRunner:
         numbers = {*control.attempts(self.spec.id), *owners.attempts(control.component_dir(self.spec.id))}
         if not numbers:
             return
-        attempt = self.newest_attempt = self._attempt(max(numbers))
+        handle = self.handle = self._handle(max(numbers))
+        attempt = handle.attempt
         attempt.recover(owners)
-        self.remote_attempt.job_status = attempt.job_status
-        if not attempt.has_begun and not was_alive and not attempt.may_live_remotely:
-            self._adopt_launch(attempt)
-        elif attempt.is_running or was_alive or attempt.may_live_remotely:
-            self._adopt_running(attempt)
+        may_live_on = handle.survival_reason() is not None
+        if not attempt.has_begun and not was_alive and not may_live_on:
+            self._adopt_launch(handle)
+        elif attempt.is_running or was_alive or may_live_on:
+            self._adopt_running(handle)
         else:  # old news: it was reported when it happened
             lifecycle = finished_lifecycle(
                 self.spec, attempt.record, attempt.log, self.runner_host.failure_patterns
@@ -224,32 +219,58 @@ class ComponentRunner:
     @property
     def attempt(self) -> int | None:
         """Number of the newest attempt, counted from 1."""
-        return self.newest_attempt.number if self.newest_attempt is not None else None
+        return self.handle.attempt.number if self.handle is not None else None
 
     @property
     def log(self) -> Path | None:
-        return self.newest_attempt.log if self.newest_attempt is not None else None
+        return self.handle.attempt.log if self.handle is not None else None
 
     @property
     def launch(self) -> Launch | None:
-        return self.newest_attempt.launch if self.newest_attempt is not None else None
+        return self.handle.attempt.launch if self.handle is not None else None
 
     @property
     def record(self) -> processes.AttemptRecord | None:
-        return self.newest_attempt.record if self.newest_attempt is not None else None
+        return self.handle.attempt.record if self.handle is not None else None
+
+    @property
+    def job_status(self) -> JobStatus | None:
+        """Its status at another host, as last read; `None` before it was started there, and on this
+        machine.
+        """
+        return self.handle.status if self.handle is not None else None
+
+    @property
+    def main(self) -> processes.ProcessId | None:
+        """Its main process, dead or alive, if that is one of this machine."""
+        return self.handle.main if self.handle is not None else None
 
     @property
     def pid(self) -> int | None:
         """Pid of the main process, while there is one on this machine."""
-        if self.spec.is_remote:
-            return None
-        main = self.record.main if self.record is not None else None
+        main = self.main
         return main.pid if main is not None and self.lifecycle.alive and self.lifecycle.exit is None else None
 
     @property
     def is_asked_to_stop(self) -> bool:
         """True if it is stopping, and not because its main process ended by itself."""
         return self.lifecycle.state is ComponentState.STOPPING and self.lifecycle.exit is None
+
+    # --- what its handle asks of it ------------------------------------------------------------------------
+
+    async def open_window(self, attempt: Attempt) -> None:
+        self._launching = True
+        try:
+            await self.runner_host.open_window(self.spec.id, attempt.folder)
+            await attempt.wait_for_shim()
+        finally:
+            self._launching = False
+
+    def shim_lost(self) -> None:
+        self.runner_host.shim_lost(self)
+
+    def job_status_changed(self, previous: JobStatus | None) -> None:
+        self.runner_host.job_status_changed(self, previous)
 
     # --- a start, step by step ----------------------------------------------------------------------------
 
@@ -264,24 +285,24 @@ class ComponentRunner:
             ):
                 self._advance(NotNeeded(epoch=epoch, reason="made by another experiment"))
                 return
-            old_shim = self.newest_attempt.shim if self.newest_attempt is not None else None
+            old_shim = self.handle.attempt.shim if self.handle is not None else None
             control = self.runner_host.record.control
-            attempt = self.newest_attempt = self._attempt(control.new_attempt(self.spec.id))
-            self.log_end = self.phase = self.step = self.remote_attempt.job_status = None
+            handle = self.handle = self._handle(control.new_attempt(self.spec.id))
+            self.log_end = self.phase = self.step = None
             await asyncio.to_thread(prune_attempts, control, self.spec.id)
-            launch = await self.runner_host.prepare(self.spec.id, attempt.folder)
+            launch = await self.runner_host.prepare(self.spec.id, handle.attempt.folder)
             await self._wait_for_preconditions(epoch, launch)
             if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window
                 await termination.wait_for_exit(old_shim)
-            attempt.write_spec(launch)
-            await self._open_window(attempt)
+            handle.write_spec(launch)
+            await self.open_window(handle.attempt)
         except RltuiError as error:
             self._advance(StartFailed(epoch=epoch, reason=" ".join(str(error).split())))
             return
         except Exception as error:  # a bug: better reported than waited for
             self._advance(StartFailed(epoch=epoch, reason=f"internal error: {error!r}"))
             raise
-        await self._run_attempt(epoch, attempt, launch)
+        await self._run_attempt(epoch, handle, launch)
 
     async def _wait_for_preconditions(self, epoch: int, launch: Launch) -> None:
         """Wait until nothing on the box is in the way of the start.
@@ -300,15 +321,15 @@ class ComponentRunner:
             await asyncio.sleep(pause)
             pause = min(longest, pause * 1.3)
 
-    async def _run_attempt(self, epoch: int, attempt: Attempt, launch: Launch) -> None:
+    async def _run_attempt(self, epoch: int, handle: Handle, launch: Launch) -> None:
         """Watch the process that was started, or end it where the start was given up meanwhile."""
         if self.lifecycle.epoch != epoch:
-            await attempt.kill()
+            await handle.stop(kill=True)
+            await handle.attempt.wait_for_shim_exit()
             return
-        attempt.note_started()
-        is_local = launch.host is None  # of what runs elsewhere, only the remote runner so far
-        self._advance(Spawned(epoch=epoch, ready=is_local and launch.ready is None, at=time.monotonic()))
-        await self._watch(epoch, attempt, launch.ready)
+        handle.attempt.note_started()
+        self._advance(Spawned(epoch=epoch, ready=handle.is_ready, at=time.monotonic()))
+        await self._watch(epoch, handle, launch.ready)
 
     async def _wait_for_dependencies(self, epoch: int) -> bool:
         while blocker := self.runner_host.start_blocker(self.spec.id):
@@ -320,99 +341,76 @@ class ComponentRunner:
             await self.runner_host.changes.wait()
         return True
 
-    async def _open_window(self, attempt: Attempt) -> None:
-        self._launching = True
-        try:
-            await self.runner_host.open_window(self.spec.id, attempt.folder)
-            await attempt.wait_for_shim()
-        finally:
-            self._launching = False
-
     # --- taken over ---------------------------------------------------------------------------------------
 
-    def _adopt_running(self, attempt: Attempt) -> None:
-        ready = attempt.launch.ready if attempt.launch is not None and not attempt.was_ready else None
+    def _adopt_running(self, handle: Handle) -> None:
+        attempt, is_ready = handle.attempt, handle.is_ready
+        ready = attempt.launch.ready if attempt.launch is not None and not is_ready else None
         waiting = advance(self.lifecycle, StartRequested(automatic=True))
-        is_ready = ready is None and (attempt.was_ready or not self.spec.is_remote)
         spawned = Spawned(epoch=waiting.epoch, ready=is_ready, at=attempt.ready_since())
         self.lifecycle = advance(waiting, spawned)  # not published: nothing happened to the component
         if self.spec.creates:
             self.runner_host.lock_output(self.spec.id)
-        self._task = spawn(self._watch(waiting.epoch, attempt, ready), f"watch {self.spec.id}")
+        self._task = spawn(self._watch(waiting.epoch, handle, ready), f"watch {self.spec.id}")
 
-    def _adopt_launch(self, attempt: Attempt) -> None:
+    def _adopt_launch(self, handle: Handle) -> None:
         """Wait for the shim that the earlier supervisor was starting when it died."""
-        age_s, launch = attempt.launch_age_s, attempt.launch
+        age_s, launch = handle.attempt.launch_age_s, handle.attempt.launch
         if age_s is None or age_s > SPAWN_TIMEOUT_S or launch is None:
             return
         self._advance(StartRequested(automatic=True))
         timeout_s = max(1.0, SPAWN_TIMEOUT_S - age_s)
-        work = self._await_launch(self.lifecycle.epoch, attempt, launch, timeout_s)
+        work = self._await_launch(self.lifecycle.epoch, handle, launch, timeout_s)
         self._task = spawn(work, f"start {self.spec.id}")
 
-    async def _await_launch(self, epoch: int, attempt: Attempt, launch: Launch, timeout_s: float) -> None:
+    async def _await_launch(self, epoch: int, handle: Handle, launch: Launch, timeout_s: float) -> None:
         self._launching = True
         try:
-            await attempt.wait_for_shim(timeout_s)
+            await handle.attempt.wait_for_shim(timeout_s)
         except RltuiError as error:
             logger.info("%s; it is started again", error.title)
         finally:
             self._launching = False
-        if attempt.record is not None:
-            await self._run_attempt(epoch, attempt, launch)
+        if handle.attempt.record is not None:
+            await self._run_attempt(epoch, handle, launch)
         elif self.lifecycle.epoch == epoch:
             await self._start(epoch, None)
 
     # --- while it lives -----------------------------------------------------------------------------------
 
-    async def _watch(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
-        tasks = [spawn(self._probe(epoch, attempt, ready), f"probe {self.spec.id}")]
-        if self.spec.is_remote:
-            tasks.append(spawn(self.remote_attempt.watch(attempt), f"remote {self.spec.id}"))
+    async def _watch(self, epoch: int, handle: Handle, ready: Ready | None) -> None:
+        attempt = handle.attempt
+        probe = spawn(self._probe(epoch, handle, ready), f"probe {self.spec.id}")
         try:
-            exit_info = await self._wait_for_end(epoch, attempt)
-            while attempt.may_live_remotely and not self.is_asked_to_stop:
-                await self.remote_attempt.restart_runner(attempt, self._open_window)
-                exit_info = await self._wait_for_end(epoch, attempt)
-            exit_info = attempt.remote_exit_info(exit_info)
-        finally:
-            for watch in tasks:
-                watch.cancel()
-        attempt.refresh()
-        self.remote_attempt.refresh(attempt)
-        if attempt.may_live_remotely:
-            self._advance(
-                Stuck(epoch=epoch, reason=f"cannot be ended: {self.remote_attempt.still_alive_reason()}")
+            exit_info = await handle.wait_until_ended(
+                lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info))
             )
+        finally:
+            probe.cancel()
+        attempt.refresh()
+        if (reason := handle.survival_reason()) is not None:
+            self._advance(Stuck(epoch=epoch, reason=f"cannot be ended: {reason}"))
             return
         if (self.is_asked_to_stop or self.spec.stop.leftovers == "end") and not attempt.is_cleaned_up:
             await attempt.end_leftovers(grace_s=self.spec.stop.grace_s)
         if self.is_asked_to_stop:
             exit_info = replace(exit_info, on_request=True)
         if exit_info.cause is None:
-            exit_info = await _explain_exit(attempt, exit_info, self.runner_host.failure_patterns)
-        if not self.is_asked_to_stop and await asyncio.to_thread(attempt.rival) is not None:
+            exit_info = await _explain_exit(handle, exit_info, self.runner_host.failure_patterns)
+        if not self.is_asked_to_stop and await asyncio.to_thread(handle.rival) is not None:
             exit_info = replace(exit_info, port_lost=self.runner_host.can_move(self.spec.id))
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
-    async def _wait_for_end(self, epoch: int, attempt: Attempt) -> ExitInfo:
-        termination = Ending(
-            attempt,
-            main_ended=lambda exit_info: self._advance(MainEnded(epoch=epoch, exit=exit_info)),
-            shim_lost=lambda: self.runner_host.shim_lost(self),
-        )
-        return await termination.wait()
-
-    async def _probe(self, epoch: int, attempt: Attempt, ready: Ready | None) -> None:
+    async def _probe(self, epoch: int, handle: Handle, ready: Ready | None) -> None:
         """Probe until it is ready. The time allowed for that begins when it runs: a queue does not count."""
-        if self.spec.is_remote:
-            await self.remote_attempt.wait_until_running()
+        await handle.wait_until_started()
+        attempt = handle.attempt
         if ready is not None and not await _succeeds(
-            probe := Probe(ready, attempt.log), ready.timeout_s, attempt
+            probe := Probe(ready, attempt.log), ready.timeout_s, handle
         ):
             with contextlib.suppress(OSError):  # without a log there are no words
                 self.log_end = attempt.log.stat().st_size
-            rival = await asyncio.to_thread(attempt.rival)
+            rival = await asyncio.to_thread(handle.rival)
             reason = f"{probe}; {rival} is listening there" if rival else str(probe)
             await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({reason})")
             return
@@ -425,8 +423,8 @@ class ComponentRunner:
 
     # --- small helpers ------------------------------------------------------------------------------------
 
-    def _attempt(self, number: int) -> Attempt:
-        return Attempt(self.runner_host.record, self.spec, number)
+    def _handle(self, number: int) -> Handle:
+        return handle_of(Attempt(self.runner_host.record, self.spec, number), self)
 
     def _advance(self, event: LifecycleEvent) -> None:
         previous = self.lifecycle
@@ -437,12 +435,12 @@ class ComponentRunner:
             self.runner_host.lifecycle_changed(self, previous)
 
 
-async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:
+async def _succeeds(probe: Probe, timeout_s: float, handle: Handle) -> bool:
     """True if it does so within this time, and no other process answers in place of the attempt."""
     pause, longest = _PROBE_INTERVALS_S
     try:
         async with asyncio.timeout(timeout_s):
-            while not await probe.is_ready() or await asyncio.to_thread(attempt.rival) is not None:
+            while not await probe.is_ready() or await asyncio.to_thread(handle.rival) is not None:
                 await asyncio.sleep(pause)
                 pause = min(longest, pause * 1.3)
     except TimeoutError:
@@ -450,11 +448,9 @@ async def _succeeds(probe: Probe, timeout_s: float, attempt: Attempt) -> bool:
     return True
 
 
-async def _explain_exit(
-    attempt: Attempt, exit_info: ExitInfo, patterns: Sequence[FailurePattern]
-) -> ExitInfo:
+async def _explain_exit(handle: Handle, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
     try:
-        return await asyncio.to_thread(attempt.explain_exit, exit_info, patterns)
+        return await asyncio.to_thread(handle.explain_exit, exit_info, patterns)
     except Exception:  # the end counts all the same
-        logger.exception("the output of %s does not let itself be read for a cause", attempt.spec.id)
+        logger.exception("the output of %s does not let itself be read for a cause", handle.attempt.spec.id)
         return exit_info

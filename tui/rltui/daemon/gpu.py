@@ -55,8 +55,8 @@ class GpuAccount:
         holders = self._owners.holders(reading.devices, living, orphans)
         for item in living:
             if (item.component, item.attempt) not in self._saved_peaks:
-                attempt = self._runners[item.component].newest_attempt
-                peaks = read_peaks(attempt.folder) if attempt is not None else {}
+                handle = self._runners[item.component].handle
+                peaks = read_peaks(handle.attempt.folder) if handle is not None else {}
                 self._saved_peaks[item.component, item.attempt] = peaks
                 self._peaks.start(item.component, item.attempt, peaks)
         budgets = self._forecast.budgets()
@@ -97,10 +97,10 @@ class GpuAccount:
             runner = self._runners[component]
             peaks = self._peaks.peaks_of(component)
             has_grown = any(size > _NOTABLE_GROWTH * saved.get(key, 0) for key, size in peaks.items())
-            if runner.newest_attempt is None or runner.attempt != attempt or not has_grown:
+            if runner.handle is None or runner.attempt != attempt or not has_grown:
                 continue
             try:
-                write_peaks(runner.newest_attempt.folder, peaks)
+                write_peaks(runner.handle.attempt.folder, peaks)
             except RltuiError as error:  # a full disk: the next growth tries again
                 logger.warning("%s", error)
             self._saved_peaks[component, attempt] = dict(peaks)

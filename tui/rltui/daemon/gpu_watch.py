@@ -4,64 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import os
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable
 
 from rltui.core.gpu.report import GpuReport
-from rltui.core.hosts import SlurmSpec
-from rltui.core.interpreter import bare_command
 from rltui.core.text import duration
 from rltui.daemon.supervisor import Supervisor
-from rltui.services import slurm
 from rltui.services.gpu.other_hosts import GpuCommand, GpuSources
 from rltui.services.gpu.sampling import GpuSampler
-from rltui.services.nodes import gpu_command
-
-logger = logging.getLogger(__name__)
-
-_END_WITH_PARENT = """\
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
-"""A Python program that runs a command which is terminated when the supervisor is killed: `srun` goes on when
-nobody reads its output, and its step in the job with it.
-"""
-
-
-def _job_sources(supervisor: Supervisor) -> Iterator[GpuCommand]:
-    """Commands that read the GPUs of the nodes of each running SLURM job."""
-    tag = supervisor.setup.record.tag
-    for runner in supervisor.processes.runners.values():
-        launch, job_status, attempt = runner.launch, runner.remote_attempt.job_status, runner.attempt
-        host = launch.host if launch is not None else None
-        if host is None or host["kind"] != SlurmSpec.kind or not host.get("gpus"):
-            continue  # one that was started before an upgrade has no such key
-        if runner.lifecycle.alive and job_status is not None and job_status.nodes and attempt is not None:
-            yield from _job_commands(runner.spec.id, attempt, job_status.id, job_status.nodes, tag)
-
-
-@lru_cache(maxsize=64)  # called again and again while the job runs
-def _job_commands(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
-    """One command for each node. Keyed by the component too: two jobs may share a node, and each sees GPUs of
-    its own.
-    """
-    try:
-        names = slurm.node_names(nodes)
-    except ValueError as error:
-        logger.warning("the GPUs of job %s are not shown: %s", job, error)
-        return ()
-    commands = []
-    for name in names:
-        step = slurm.step_argv(job, name, os.environ)
-        srun_argv = bare_command("-c", _END_WITH_PARENT, str(os.getpid()), *step)
-        command = gpu_command(srun_argv, login=False, tag=tag, of_job=(component, attempt))
-        commands.append(GpuCommand(f"{component}/{name}", *command))
-    return tuple(commands)
-
 
 _WATCHED_S = 1.0
 _UNWATCHED_S = 5.0
@@ -73,6 +22,16 @@ _CHECK_INTERVAL_S = 1.0
 """Pause between two checks of the interval, and whether the driver still answers."""
 _STUCK_S = 10.0
 """A reading that takes this long has met a driver that hangs."""
+
+
+def _job_commands(supervisor: Supervisor) -> tuple[GpuCommand, ...]:
+    """Commands that read the GPUs of each job that runs."""
+    return tuple(
+        command
+        for runner in supervisor.processes.runners.values()
+        if runner.lifecycle.alive and runner.handle is not None
+        for command in runner.handle.gpu_commands
+    )
 
 
 async def watch_gpus(supervisor: Supervisor) -> None:
@@ -109,7 +68,7 @@ class _GpuWatch:
                     self._sources = GpuSources(specs, self._sources_changed, problem=problem)
                     if not problem:
                         sources = asyncio.create_task(self._sources.run(), name="gpu sources")
-                self._jobs.become(tuple(_job_sources(supervisor)))
+                self._jobs.become(_job_commands(supervisor))
                 read_requested = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
                     async with asyncio.timeout(_CHECK_INTERVAL_S):

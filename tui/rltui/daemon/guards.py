@@ -65,11 +65,11 @@ def _repair(supervisor: Supervisor, problem: str) -> str:
                 "notice", f"{control.record_file} was damaged and has been restored"
             )
         for runner in supervisor.processes.runners.values():
-            attempt = runner.newest_attempt
-            if runner.lifecycle.alive and attempt is not None and attempt.launch is not None:
-                make_folder(attempt.folder)
-                if read_launch(attempt.folder) is None:
-                    attempt.write_spec(attempt.launch)
+            handle, launch = runner.handle, runner.launch
+            if runner.lifecycle.alive and handle is not None and launch is not None:
+                make_folder(handle.attempt.folder)
+                if read_launch(handle.attempt.folder) is None:
+                    handle.write_spec(launch)
     except RltuiError as error:
         reason = error.title
         if reason != problem:

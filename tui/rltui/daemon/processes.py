@@ -23,9 +23,9 @@ from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.forecast import MemoryForecast
+from rltui.daemon.hosts.remote import job_status_alerts
 from rltui.daemon.observation import Observation
 from rltui.daemon.orphans import OrphanWatch
-from rltui.daemon.remote_attempt import job_status_alerts
 from rltui.daemon.reservations import ReservationManager
 from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
@@ -140,7 +140,7 @@ class Processes:
         hosts = {
             name: ssh_host(runner.launch.argv)
             for name in components
-            if (runner := self.runners[name]).launch is not None and runner.launch.host is None
+            if (runner := self.runners[name]).launch is not None
         }
         return tuple(f"{name} on {host}" for name, host in hosts.items() if host is not None)
 
@@ -152,9 +152,9 @@ class Processes:
             for orphan in self.orphans.orphans
         )
         return *local, *(
-            f"{name}: {runner.remote_attempt.still_alive_reason()}"
+            f"{name}: {reason}"
             for name, runner in self.runners.items()
-            if runner.newest_attempt is not None and runner.newest_attempt.may_live_remotely
+            if runner.handle is not None and (reason := runner.handle.survival_reason()) is not None
         )
 
     def set_stall(self, component: str, evidence: str | None) -> None:
@@ -202,7 +202,7 @@ class Processes:
         self.changes.notify()
 
     def job_status_changed(self, runner: ComponentRunner, previous: JobStatus | None) -> None:
-        name, job_status = runner.spec.id, runner.remote_attempt.job_status
+        name, job_status = runner.spec.id, runner.job_status
         assert job_status is not None
         if job_status.id and (previous is None or previous.id != job_status.id):
             self._events.journal.add(

@@ -28,7 +28,7 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
 from rltui.services.probes import read_exposition
-from rltui.services.processes import ProcessId
+from rltui.services.processes import ProcessId, is_alive
 from rltui.services.processes.identity import descendants, read_stat
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.attempt_end import last_lines
@@ -127,17 +127,15 @@ class _ComponentWatch:
         if (previous is None) != (self._evidence is None):
             self._processes.set_stall(self._name, self._evidence)
             self._reported_at = now
-            if (
-                self._evidence is not None
-                and self._runner.spec.stall.dump
-                and not self._runner.spec.is_remote
-            ):
-                attempt = self._runner.newest_attempt
-                if attempt is not None and attempt.main is not None:
-                    spawn(
-                        _write_stacks(self._events, self._name, attempt.number, attempt.main, attempt.folder),
-                        f"stacks of {self._name}",
-                    )
+            handle = self._runner.handle
+            if self._evidence is None or not self._runner.spec.stall.dump or handle is None:
+                return
+            if (main := handle.main) is not None and is_alive(main):
+                attempt = handle.attempt
+                spawn(
+                    _write_stacks(self._events, self._name, attempt.number, main, attempt.folder),
+                    f"stacks of {self._name}",
+                )
         elif self._evidence is not None and now - self._reported_at >= _REPORT_INTERVAL_S:
             self._processes.set_stall(self._name, self._evidence)
             self._reported_at = now
@@ -176,14 +174,14 @@ def rule_of(spec: ComponentSpec) -> StallRule:
 
 def _can_be_watched(runner: ComponentRunner) -> bool:
     """True if it is ready, and its host, if it has one, answers: otherwise its silence is no evidence."""
-    job_status = runner.remote_attempt.job_status
+    job_status = runner.job_status
     return runner.lifecycle.state is ComponentState.READY and (
         job_status is None or job_status.lost_at is None
     )
 
 
 def _liveness_signals(runner: ComponentRunner, observation: Observation) -> LivenessSignals:
-    main = runner.record.main if runner.record is not None and not runner.spec.is_remote else None
+    main = runner.main
     stat = read_stat(main.pid) if main is not None else None
     rows = observation.progress.rows(runner.spec.id)
     return LivenessSignals(

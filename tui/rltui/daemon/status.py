@@ -114,8 +114,8 @@ class StatusBuilder:
     def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:
         name, lifecycle, record = runner.spec.id, runner.lifecycle, runner.record
         started = record.started_at if record is not None else None
-        if lifecycle.alive and runner.remote_attempt.job_status is not None:
-            started = runner.remote_attempt.job_status.since
+        if lifecycle.alive and runner.job_status is not None:
+            started = runner.job_status.since
         ended_at = None if lifecycle.alive or record is None else record.ended_at
         uptime = None if started is None or not lifecycle.alive else max(0.0, time.time() - started)
         retry_in_s = None if lifecycle.retry_at is None else lifecycle.retry_at - time.monotonic()
@@ -200,7 +200,7 @@ class StatusBuilder:
 
 
 def _host(runner: ComponentRunner) -> HostStatus | None:
-    if (job_status := runner.remote_attempt.job_status) is None:
+    if (job_status := runner.job_status) is None:
         return None
     host = runner.launch.host if runner.launch is not None else None
     is_job = host is not None and host["kind"] == "slurm"
@@ -213,8 +213,8 @@ def _host(runner: ComponentRunner) -> HostStatus | None:
         ends_at=job_status.ends_at,
         lost_at=job_status.lost_at,
         problem=job_status.problem,
-        script=str(runner.newest_attempt.folder / SCRIPT_FILE)
-        if is_job and runner.newest_attempt is not None
+        script=str(runner.handle.attempt.folder / SCRIPT_FILE)
+        if is_job and runner.handle is not None
         else "",
     )
 

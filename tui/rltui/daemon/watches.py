@@ -136,7 +136,7 @@ def _alert_time_limits(
     slower.
     """
     for name, runner in supervisor.processes.runners.items():
-        job_status = runner.remote_attempt.job_status
+        job_status = runner.job_status
         ends_at = job_status.ends_at if job_status is not None and job_status.phase == "running" else None
         if ends_at is None or ends_at in warned or ends_at < time.time():
             continue

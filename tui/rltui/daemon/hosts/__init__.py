@@ -1,4 +1,7 @@
-"""Components that run elsewhere: on a node, in a SLURM job, in a pod.
+"""Where components run: here, on a node, in a SLURM job, in a pod.
+
+A component's runner asks the handle of its attempt (`base.py`): `local.py` for this machine, `remote.py` for
+what runs elsewhere. For that,
 
     python -I -m rltui.daemon.hosts ATTEMPT_DIR
 
@@ -11,5 +14,5 @@ SIGTERM asks the component to stop, by the layout's signal and grace; SIGUSR1 en
 that is killed ends nothing: the next one, in the same folder, finds the started component by `remote.json`.
 
 There is one such process for every component that runs elsewhere: it imports the standard library,
-`services/job_status.py` and the modules of its host, nothing else.
+`services/job_status.py`, `remote_runner.py` and the modules of its host, nothing else.
 """

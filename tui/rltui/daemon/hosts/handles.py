@@ -1,0 +1,15 @@
+"""Which handle an attempt has, by the kind of its host."""
+
+from __future__ import annotations
+
+from rltui.daemon.attempt import Attempt
+from rltui.daemon.hosts.base import Handle, HandleOwner
+from rltui.daemon.hosts.local import LocalHandle
+from rltui.daemon.hosts.remote import RemoteHandle
+
+
+def handle_of(attempt: Attempt, owner: HandleOwner) -> Handle:
+    """The handle of `attempt`, where that was started, whatever the layout says by now, or will be."""
+    launch = attempt.launch
+    is_remote = attempt.spec.is_remote if launch is None else launch.host is not None
+    return RemoteHandle(attempt, owner) if is_remote else LocalHandle(attempt, owner)

@@ -1,0 +1,71 @@
+"""An attempt whose processes run on this machine."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Sequence
+
+from rltui.core.failure_cause import FailurePattern
+from rltui.core.lifecycle import ExitInfo
+from rltui.daemon.attempt import Attempt, Ending
+from rltui.daemon.hosts.base import HandleOwner
+from rltui.services import processes
+from rltui.services.gpu.other_hosts import GpuCommand
+from rltui.services.job_status import JobStatus
+from rltui.services.launch import Launch
+from rltui.services.runs.attempt_end import explained, host_oom_of
+
+
+class LocalHandle:
+    stop_margin_s = 0.0
+    status: JobStatus | None = None
+    gpu_commands: tuple[GpuCommand, ...] = ()
+    """Its GPUs are among those of this machine."""
+
+    def __init__(self, attempt: Attempt, owner: HandleOwner) -> None:
+        self.attempt = attempt
+        self._owner = owner
+
+    @property
+    def main(self) -> processes.ProcessId | None:
+        return self.attempt.record.main if self.attempt.record is not None else None
+
+    @property
+    def is_ready(self) -> bool:
+        launch = self.attempt.launch
+        return launch is None or launch.ready is None or self.attempt.was_ready
+
+    def write_spec(self, launch: Launch) -> None:
+        self.attempt.write_spec(launch)
+
+    async def wait_until_started(self) -> None:
+        """Return at once: a shim starts it."""
+
+    async def wait_until_ended(self, main_ended: Callable[[ExitInfo], None]) -> ExitInfo:
+        return await Ending(self.attempt, main_ended=main_ended, shim_lost=self._owner.shim_lost).wait()
+
+    async def stop(self, *, kill: bool) -> None:
+        await self.attempt.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
+
+    def survival_reason(self) -> str | None:
+        """`None`: all of its processes are of this machine."""
+        return None
+
+    def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
+        attempt = self.attempt
+        host_oom = host_oom_of(attempt.folder)
+        return explained(exit_info, attempt.spec, attempt.log, patterns, host_oom=host_oom)
+
+    def rival(self) -> str | None:
+        """Of another experiment, or one that is older than its main process."""
+        record, launch = processes.read_attempt(self.attempt.folder), self.attempt.launch
+        main = None if record is None else record.main
+        if launch is None or main is None:
+            return None
+        ports = [port for port in (launch.port, *launch.ports) if port is not None]
+        for holder in (port_holder for port in ports for port_holder in processes.port_holders(port)):
+            if holder.process is not None:
+                tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
+                if tag != self.attempt.tag if tag else holder.process.start < main.start:
+                    return str(holder)
+        return None
