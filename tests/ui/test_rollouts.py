@@ -95,7 +95,7 @@ async def test_search_mark_compare_write(
         await press(pilot, "left_square_bracket")
         await sees(pilot, "The other sample · step 1", "answer 1000")
         await press(pilot, "left_square_bracket")
-        await until(pilot, lambda: any("No further step has this prompt" in text for text in said(pilot)))
+        await until(pilot, lambda: any("No other step has this prompt" in text for text in said(pilot)))
 
 
 @pytest.mark.slow
