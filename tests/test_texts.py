@@ -59,8 +59,6 @@ def test_reads_each_kind_of_file(place: str, words: str) -> None:
     assert all(text.line and (texts.ROOT / text.file).is_file() for text in collected)
 
 
-UNREAD = {"tui/rltui/ui", "tui/rltui/tinyrl"}
-"""Folders whose second reading has not landed."""
 PLACES = [
     *(folder for folder in texts.FOLDERS if folder != "tui"),
     *("tui/README.md", "tui/facts"),
@@ -68,7 +66,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if place not in UNREAD])
+@pytest.mark.parametrize("place", PLACES)
 def test_each_text_reads_as_the_field_writes(place: str) -> None:
     assert "\n".join(map(str, texts.dialect(texts.collect([place])))) == ""
 
