@@ -131,6 +131,7 @@ async def photograph_runs() -> None:
 
     async with RltuiApp(None, runs=LocalRuns()).run_test(size=(SIZE[0], 30)) as pilot:
         await until(pilot, lambda: "reverse-text" in pilot.app.export_screenshot())
+        await until(pilot, lambda: "Bringing" not in pilot.app.export_screenshot())
         await pilot.press("b")
         await save(pilot, "runs")
         await pilot.press("b", "m", "m", "m", "c")

@@ -45,6 +45,11 @@ def test_the_title_says_how_many_run_wait_and_are_archived() -> None:
     assert texts[1] == f"{len(QUEUED)} queued, paused"
     assert texts[-2].endswith(" archived (A)")
     assert texts[-1] == "by reward reversed"
+    serving = run_row("serving", state="done", is_alive=True)
+    facts = title_facts(
+        [serving], RunSelection(), (), QUEUE.model_copy(update={"entries": ()}), archive_key="A"
+    )
+    assert [fact.text for fact in facts] == ["1 in total"], "it is done, though its server is up"
 
 
 def test_the_next_column_is_sorted_by_and_after_the_last_one_the_usual_order() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rltui.core.config_data import short_names
 from rltui.core.run_tree import TreeLine, run_tree
 from rltui.core.runs import RunRow
+from rltui.core.states import RUN_STATES
 from rltui.core.text import truncate
 from rltui.errors import RltuiError
 from rltui.views.run import DEFAULT_COLUMNS, RunColumn, change_value_text, columns_of
@@ -265,7 +266,8 @@ def title_facts(
     present = [row for row in rows if row.trashed_at is None]
     archived = sum(row.archived_at is not None for row in present)
     count = len(present) - archived
-    facts = [Cell(f"{living} running", "good")] if (living := sum(row.is_alive for row in rows)) else []
+    running = sum(row.is_alive and not RUN_STATES[row.state].has_ended for row in rows)
+    facts = [Cell(f"{running} running", "good")] if running else []
     if waiting := len(waiting_entries(queue)):
         facts.append(Cell(f"{waiting} queued{', paused' if queue.paused else ''}", "busy"))
     if selection.filter is not None:
