@@ -24,6 +24,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
+from rltui.frameworks.engines import METRICS
 from rltui.services.config.source import read_file
 from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.launch import read_launch
@@ -157,7 +158,7 @@ names = st.sampled_from(
 )
 def test_metrics_of_a_server(samples: list[tuple[str, str]], rest: bytes) -> None:
     text = "\n".join(f"vllm:{name} {value}" for name, value in samples).encode()
-    activity = parse_activity(text + b"\n" + rest)
+    activity = parse_activity(text + b"\n" + rest, METRICS)
     if activity is not None:
         assert all(activity.facts)
 

@@ -27,6 +27,7 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks import engines
 from rltui.frameworks.base import ServiceCall
 from rltui.services.probes import query_server, read_exposition
 from rltui.services.runs.experiments import find_experiment
@@ -121,7 +122,7 @@ class Servers:
         server.unanswered = server.unanswered + 1 if state == "down" else 0
         if state == "down" and server.state == "ready" and server.unanswered < _MAX_UNANSWERED:
             return  # a busy one may miss one question
-        activity = parse_activity(exposition) if exposition is not None else None
+        activity = parse_activity(exposition, engines.METRICS) if exposition is not None else None
         if exposition is not None and activity is not None:
             self._observation.sampler.engine(server.id, exposition)
         self._observation.set_activity(server.id, activity)

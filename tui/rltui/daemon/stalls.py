@@ -27,6 +27,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
+from rltui.frameworks import engines
 from rltui.services.probes import read_exposition
 from rltui.services.processes import ProcessId, is_alive
 from rltui.services.processes.identity import descendants, read_stat
@@ -149,7 +150,7 @@ class _ComponentWatch:
             return
         answer = None
         if text is not None:
-            answer = parse_activity(text)
+            answer = parse_activity(text, engines.METRICS)
             self._observation.sampler.engine(self._name, text)
         self._heartbeat.answered(answer, self._clock.read(time.monotonic()))
         self._unanswered = 0 if answer is not None else self._unanswered + 1

@@ -1,0 +1,11 @@
+"""Engines: the inference servers that frameworks start, or that somebody else runs.
+
+Nothing says which one answers at an address or writes a log: it shows in what it says.
+"""
+
+from __future__ import annotations
+
+from rltui.frameworks.engines import vllm
+
+METRICS = vllm.METRICS
+"""Names at a server's `/metrics`. The embedded engine has the same."""
