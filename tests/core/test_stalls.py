@@ -16,6 +16,7 @@ from rltui.core.stalls import (
     phase_of,
     step_of,
 )
+from rltui.frameworks.start_phases import START_PHASES
 
 JOB = StallRule(silence_s=300.0, factor=10.0)
 SERVICE = replace(JOB, output_suffices=False)
@@ -254,7 +255,7 @@ REAL = Path(__file__).parents[1] / "data" / "vllm-0.32-cpu-startup.log"
 
 def test_a_real_start_goes_through_its_phases() -> None:
     lines = [plain_text(decode_line(line)) for line in REAL.read_bytes().split(b"\n")]
-    phases = dict.fromkeys(phase_of(lines[:end]) for end in range(1, len(lines)))
+    phases = dict.fromkeys(phase_of(lines[:end], START_PHASES) for end in range(1, len(lines)))
     assert list(phases) == [
         None,
         "reading arguments",
@@ -292,7 +293,7 @@ def test_a_real_start_goes_through_its_phases() -> None:
     ],
 )
 def test_phases_by_line(line: str, phase: str | None) -> None:
-    assert phase_of([line]) == phase
+    assert phase_of([line], START_PHASES) == phase
 
 
 @pytest.mark.parametrize(

@@ -13,48 +13,16 @@ from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.failure_cause import LONGEST_LINE
 from rltui.core.text import duration
 
-_PHASES = tuple(
-    (re.compile(regex), words)
-    for regex, words in (
-        (r"non-default args: \{", "reading arguments"),
-        (r"Resolved architecture: ", "reading the model's config"),
-        (r"Initializing a V1 LLM engine \(v", "starting the engine"),
-        (r"Time spent downloading weights for ", "weights downloaded"),
-        (r"Starting to load model ", "loading the model"),
-        (
-            r"Loading (?:safetensors|pt) checkpoint shards: +(?P<percent>\d{1,3})% Completed",
-            "loading weights",
-        ),
-        (r"Loading weights took [\d.]+ seconds", "weights loaded"),
-        (r"Model loading took -?[\d.]+ GiB", "model loaded"),
-        (r"Warming up model for the compilation", "warming up"),  # CPU builds, eager ones too
-        (r"Warming up done\.", "warmed up"),
-        (r"Dynamo bytecode transform time: ", "compiling"),
-        (r"torch\.compile (?:takes|took) [\d.]+ s in total", "compiled"),
-        (r"Available KV cache memory: |Profiling CUDA graph memory: ", "measuring memory"),
-        (r"[A-Z]{3} KV cache size: [\d,]+ tokens", "KV cache ready"),
-        (
-            r"Capturing CUDA graphs?(?: shapes)?(?: \([^)]{0,60}\))?: +(?P<percent>\d{1,3})%",
-            "capturing CUDA graphs",
-        ),
-        (r"Graph capturing finished in ", "CUDA graphs captured"),
-        (r"init engine \(profile, create kv cache, warmup model\) took ", "engine ready"),
-        (r"Starting vLLM (?:API )?server(?: \d+)? on ", "opening the port"),
-        (r"Waiting for (?:policy )?inference pool to be ready", "waiting for inference"),
-        (r"[Ii]nference pool ready", "inference ready"),
-        (r"Loading (?:train(?:ing)?|eval) environments?\b", "waiting for the env servers"),
-        (r"Syncing inference to the trainer's startup broadcast", "waiting for the trainer's weights"),
-        (r"Still waiting for .{1,80} after \d+s", "waiting for a peer"),
-    )
-)
+StartPhases = Sequence[tuple[re.Pattern[str], str]]
+"""What a line shows, searched → the phase of a start, in words. A group `percent` is told with it."""
 
 
-def phase_of(lines: Sequence[str]) -> str | None:
+def phase_of(lines: Sequence[str], phases: StartPhases) -> str | None:
     """The phase named by the newest of `lines` (sanitised, oldest first): `loads weights 50 %`; `None`:
     none.
     """
     for line in reversed(lines):
-        for regex, phase in _PHASES:
+        for regex, phase in phases:
             if match := regex.search(line[:LONGEST_LINE]):
                 percent = match.groupdict().get("percent")
                 return f"{phase} {percent} %" if percent else phase

@@ -28,6 +28,7 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
 from rltui.frameworks import engines
+from rltui.frameworks.start_phases import START_PHASES
 from rltui.services.probes import read_exposition
 from rltui.services.processes import ProcessId, is_alive
 from rltui.services.processes.identity import descendants, read_stat
@@ -273,7 +274,7 @@ class _StartWatch:
         if log is not None and size != self._size:
             self._size, self._grew_at = size, now
             lines = await asyncio.to_thread(last_lines, log)
-            self._runner.phase = phase_of(lines) or self._runner.phase
+            self._runner.phase = phase_of(lines, START_PHASES) or self._runner.phase
             cause = find_cause(lines, (pattern for pattern in patterns if not pattern.last_words))
             self._fatal = f"its output: {without_secrets(cause.text)}" if cause is not None else None
         silence_s = self._runner.spec.stall.silence_s
