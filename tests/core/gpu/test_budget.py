@@ -11,24 +11,23 @@ from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
     GRAPHS_BYTES,
     MARGIN_BYTES,
-    RULES,
     EngineMeasurements,
     EngineMemory,
     KvCache,
+    MemoryRule,
     ModelShape,
-    VllmRule,
     budget_bytes,
     kv_cache,
     largest_passing_utilization,
     overhead_bytes,
     passes_start_check,
-    rule,
     safe_utilization,
     share_bytes,
     utilization_within,
 )
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.text import GIB
+from rltui.frameworks.engines import RULES
 from rltui.frameworks.memory import MEMORY
 
 
@@ -46,11 +45,12 @@ from rltui.frameworks.memory import MEMORY
 def test_a_version_has_its_rule(
     version: tuple[int, int] | None, names_device: bool, graphs_in_budget: bool
 ) -> None:
-    assert (rule(version).names_device, rule(version).graphs_in_budget) == (names_device, graphs_in_budget)
+    rule = RULES.of(version)
+    assert ("cuda:" in rule.start_refusal, rule.graphs_in_budget) == (names_device, graphs_in_budget)
 
 
-@pytest.mark.parametrize("entry", RULES, ids=lambda entry: str(entry.since))
-def test_what_is_predicted_reads_like_what_vllm_says(entry: VllmRule) -> None:
+@pytest.mark.parametrize("entry", RULES.versions, ids=lambda entry: str(entry.since))
+def test_what_is_predicted_reads_like_what_vllm_says(entry: MemoryRule) -> None:
     pattern = next(pattern for pattern in MEMORY if pattern.name == "F_FREE")
     text = entry.refusal(
         free_bytes=5 * GIB, usable_bytes=23 * GIB, utilization=0.8, budget_bytes=18 * GIB, local_device=2
@@ -108,7 +108,7 @@ def test_on_a_large_device_one_hundredth_is_kept_for_the_context() -> None:
 
 
 def test_a_running_engine_holds_more_than_its_budget() -> None:
-    old, new = rule((0, 16)), rule((0, 32))
+    old, new = RULES.of((0, 16)), RULES.of((0, 32))
     assert overhead_bytes(new) == CONTEXT_BYTES
     assert overhead_bytes(old) == CONTEXT_BYTES + GRAPHS_BYTES
     assert overhead_bytes(old, eager=True) == CONTEXT_BYTES
@@ -131,7 +131,7 @@ def test_a_safe_utilization_leaves_the_margin_and_one_more_hundredth_does_not(
 
 
 TOTAL = 80 * GIB
-ENGINE = EngineMemory("inference", 0.5, max_model_len=4096, version=(0, 16))
+ENGINE = EngineMemory("inference", 0.5, rules=RULES, max_model_len=4096, version=(0, 16))
 SHAPE = ModelShape(
     weights_bytes=16 * GIB,
     kv_bytes_per_token=144 * 1024,

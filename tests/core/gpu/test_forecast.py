@@ -19,6 +19,7 @@ from rltui.core.gpu.forecast import forecast, worst_per_component
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare, MemoryVerdict
 from rltui.core.text import GIB
+from rltui.frameworks.engines import RULES
 
 A = "/GPU-a"
 
@@ -35,7 +36,7 @@ def device(total: float, *shares: GpuShare, uuid: str = "GPU-a", index: int = 0,
 
 
 def engine(utilization: float, **values: object) -> MemoryUser:
-    memory = EngineMemory("inference", utilization, version=(0, 32), **values)  # type: ignore[arg-type]
+    memory = EngineMemory("inference", utilization, rules=RULES, version=(0, 32), **values)  # type: ignore[arg-type]
     return MemoryUser("inference", (A,), starts=True, engine=memory)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, MemoryUser
 from rltui.core.text import GIB
+from rltui.frameworks.engines import RULES
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.memory_plan import EngineHistory, read_engine_log
@@ -140,7 +141,7 @@ def attempt(control: ControlFolder, number: int, *, model: str, utilization: flo
 
 def known(control: ControlFolder, knowledge: EngineHistory | None = None) -> MemoryUser:
     knowledge = knowledge or EngineHistory(TINYRL, control, control.path)
-    engine = EngineMemory("inference", 0.4, model="m")
+    engine = EngineMemory("inference", 0.4, model="m", rules=RULES)
     return knowledge.with_engine(MemoryUser("inference", ("/GPU-1",)), engine)
 
 

@@ -23,6 +23,7 @@ from rltui.core.layout import PROBES, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError
+from rltui.frameworks import engines
 from rltui.frameworks.base import (
     ConfigFiles,
     Framework,
@@ -376,7 +377,7 @@ class Launcher:
             return replace(
                 configured, component=component, utilization=fraction, model=str(model or "") or None
             )
-        return None if fraction is None else EngineMemory(component, fraction)
+        return None if fraction is None else EngineMemory(component, fraction, rules=engines.RULES)
 
     def gpu_sources(self, files: ConfigFiles) -> tuple[GpuCommand, ...]:
         """The commands that read other machines' GPUs: the layout's own, of nodes, of pods."""

@@ -12,39 +12,44 @@ from rltui.core.text import GIB
 
 
 @dataclass(frozen=True, slots=True)
-class VllmRule:
-    """vLLM's behaviour from version `since` up to the next rule."""
+class MemoryRule:
+    """An engine's behaviour from version `since` up to the next rule."""
 
     since: tuple[int, int]
     graphs_in_budget: bool
     """CUDA graphs count within the budget; otherwise they come on top, commonly 0.3 to 3 GiB."""
-    names_device: bool
-    """The start check's error says `cuda:N`: the index inside the process's `CUDA_VISIBLE_DEVICES`."""
+    start_refusal: str
+    """The beginning of the start check's error: a template of `device`, the index inside the process's
+    `CUDA_VISIBLE_DEVICES`, of `free`, `total` and `budget` in GiB, and of `utilization`.
+    """
 
     def refusal(
         self, *, free_bytes: int, usable_bytes: int, utilization: float, budget_bytes: int, local_device: int
     ) -> str:
         """The beginning of the start check's error, with the predicted sizes."""
-        where = f"device cuda:{local_device}" if self.names_device else "device"
-        return (
-            f"Free memory on {where} ({free_bytes / GIB:.2f}/{usable_bytes / GIB:.2f} GiB) on startup is less"
-            f" than desired GPU memory utilization ({utilization}, {budget_bytes / GIB:.2f} GiB)"
+        return self.start_refusal.format(
+            device=local_device,
+            free=free_bytes / GIB,
+            total=usable_bytes / GIB,
+            budget=budget_bytes / GIB,
+            utilization=utilization,
         )
 
 
-RULES = (
-    VllmRule((0, 21), graphs_in_budget=True, names_device=True),
-    VllmRule((0, 14), graphs_in_budget=False, names_device=True),
-    VllmRule((0, 0), graphs_in_budget=False, names_device=False),
-)
-"""Newest first. The last one also stands for versions before 0.10."""
+@dataclass(frozen=True, slots=True)
+class EngineRules:
+    """What one engine does with memory."""
 
+    title: str
+    """Its name, for people."""
+    versions: tuple[MemoryRule, ...]
+    """Newest first. The last one also stands for earlier versions."""
 
-def rule(version: tuple[int, int] | None) -> VllmRule:
-    """The rule of a version such as (0, 16); an unknown version, `None`, gets the newest rule."""
-    if version is None:
-        return RULES[0]
-    return next((entry for entry in RULES if version >= entry.since), RULES[-1])
+    def of(self, version: tuple[int, int] | None) -> MemoryRule:
+        """The rule of a version such as (0, 16); an unknown version, `None`, gets the newest rule."""
+        if version is None:
+            return self.versions[0]
+        return next((entry for entry in self.versions if version >= entry.since), self.versions[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class EngineMemory:
     component: str
     utilization: float
     """`gpu_memory_utilization`: share of each device's total, per instance."""
+    rules: EngineRules = field(kw_only=True)
     model: str | None = None
     """Folder, relative to the workspace, or name on the hub."""
     dtype: str | None = None
@@ -69,7 +75,7 @@ class EngineMemory:
     kv_cache_memory_bytes: int | None = None
     """Size of the KV cache, whatever `utilization` says; the start check still uses `utilization`."""
     version: tuple[int, int] | None = None
-    """vLLM's version, such as (0, 16); `None` if unknown: the newest rules apply."""
+    """The engine's version, such as (0, 16); `None` if unknown: the newest rules apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +202,7 @@ def utilization_within(usable_bytes: int, room_bytes: int) -> float | None:
     return hundredths / 100 if hundredths >= 1 else None
 
 
-def overhead_bytes(rule: VllmRule, *, eager: bool = False, graphs_bytes: int | None = None) -> int:
+def overhead_bytes(rule: MemoryRule, *, eager: bool = False, graphs_bytes: int | None = None) -> int:
     """Bytes that an engine takes beside its budget: its CUDA context, and in old versions its CUDA graphs.
 
     Args:
@@ -252,9 +258,9 @@ class KvCache:
         return self.size_bytes > 0 and (self.requests is None or self.requests >= 1)
 
 
-def engine_rule(engine: EngineMemory, measurements: EngineMeasurements | None) -> VllmRule:
+def engine_rule(engine: EngineMemory, measurements: EngineMeasurements | None) -> MemoryRule:
     """The rule of the engine's version, or of the version that its last attempt named."""
-    return rule(engine.version or (measurements.version if measurements else None))
+    return engine.rules.of(engine.version or (measurements.version if measurements else None))
 
 
 def kv_cache(

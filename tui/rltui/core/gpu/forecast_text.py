@@ -172,14 +172,14 @@ class EngineFit:
             budget_bytes=self.budget_bytes,
             local_device=self.user.devices.index(self.device.key),
         )
-        return f"vLLM says: {refusal}"
+        return f"{self.engine.rules.title} says: {refusal}"
 
     def close_start(self) -> str:
         """The start check may fail after all."""
         spare = _mib(self.free_bytes - self.budget_bytes)
         return (
             f"tight: only {spare} MiB to spare, and the CUDA context (up to {_mib(CONTEXT_BYTES)} MiB) is"
-            " created before vLLM checks"
+            f" created before {self.engine.rules.title} checks"
         )
 
     def close_peak(self, peak_bytes: int) -> str:

@@ -9,3 +9,5 @@ from rltui.frameworks.engines import vllm
 
 METRICS = vllm.METRICS
 """Names at a server's `/metrics`. The embedded engine has the same."""
+RULES = vllm.RULES
+"""What a server does with the memory of its devices. The embedded engine does the same."""

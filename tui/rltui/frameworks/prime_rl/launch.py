@@ -22,6 +22,7 @@ from rltui.core.template import Missing, TemplateValue
 from rltui.core.text import count_text
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, UsageError
+from rltui.frameworks import engines
 from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.prime_rl import ports
@@ -217,6 +218,7 @@ class PrimeRlLaunch(SchemaFramework):
         return EngineMemory(
             "inference",
             float(share),
+            rules=engines.RULES,
             model=text(data, *_MODEL),
             dtype=text(data, "inference.vllm.dtype", "inference.model.dtype"),
             kv_cache_dtype=text(data, "inference.vllm.kv_cache_dtype", "inference.vllm_extra.kv_cache_dtype"),

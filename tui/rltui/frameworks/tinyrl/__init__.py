@@ -26,6 +26,7 @@ from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, UsageError
+from rltui.frameworks import engines
 from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
@@ -187,6 +188,7 @@ class _TinyRl(SchemaFramework):
         return EngineMemory(
             "inference",
             utilization,
+            rules=engines.RULES,
             model=self.sound_value(files, "model.name"),
             max_model_len=max_model_len,
             max_num_seqs=max_num_seqs,

@@ -28,6 +28,7 @@ from rltui.core.rules import Rule, Values
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
+from rltui.frameworks import engines
 from rltui.frameworks.base import (
     Checkout,
     ConfigFile,
@@ -217,6 +218,7 @@ class VfRl(SchemaFramework):
         return EngineMemory(
             "inference",
             float(args["gpu_memory_utilization"]),
+            rules=engines.RULES,
             model=v["model"],
             dtype=args["dtype"],
             kv_cache_dtype=args["kv_cache_dtype"],

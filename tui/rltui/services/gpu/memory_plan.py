@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,10 +15,10 @@ from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReservation, MemoryVe
 from rltui.core.gpu.training import TrainingNeed
 from rltui.core.knobs import display
 from rltui.core.layout import Layout
-from rltui.core.text import GIB
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, values_of
+from rltui.frameworks.engines.output import read_measurements
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config.files import FilesCache, read_snapshot
@@ -60,29 +59,10 @@ def newest_peaks(control: ControlFolder, component: str) -> tuple[int, dict[str,
 _LIMIT_BYTES = 4 << 20
 """Limit of what is read of a log; the start of eight ranks with progress bars takes some hundred kB."""
 
-_N = r"\d{1,15}(?:\.\d{1,15})?"
-_VERSION = re.compile(
-    r"(?:Initializing a V1 LLM engine \(v|vLLM API server version |vLLM server version )"
-    r"(\d{1,9})\.(\d{1,9})(?!\d|\.dev)"
-)
-"""Does not match a build from a source tree without tags, 0.1.dev…, which is no version."""
-_UTILIZATION = re.compile(rf"non-default args: \{{.*?'gpu_memory_utilization': ({_N})")
-_UTILIZATION_NOW = re.compile(rf"The current --gpu-memory-utilization=({_N}) is equivalent to")
-_LOADED = re.compile(rf"Model loading took (-?{_N}) GiB(?: memory)? and [\d.]+ seconds")
-_KV_MEMORY = re.compile(rf"Available KV cache memory: (-?{_N}) GiB")
-_KV_SIZE = re.compile(r"GPU KV cache size: (\d[\d,]{0,20}) tokens")
-_GRAPHS = re.compile(rf"Graph capturing finished in \d+ secs, took (-?{_N}) GiB")
-_SUMMARY = re.compile(
-    r"Free memory on device \([\d.]+/[\d.]+ GiB\) on startup\. Desired GPU memory utilization is "
-    rf"\(({_N}), ({_N}) GiB\)"
-)
-
 
 def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineMeasurements | None:
-    """Memory sizes that vLLM printed within the first `limit_bytes`; `None` if there are none, or no file.
-
-    Of several ranks the largest use counts, and the smallest size of a KV cache, since vLLM makes all caches
-    that small.
+    """Memory sizes that an engine printed within the first `limit_bytes`; `None` if there are none, or no
+    file.
     """
     try:
         with log.open("rb") as file:
@@ -90,29 +70,7 @@ def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineMeas
     except OSError:
         return None
     text = "\n".join(line[:LONGEST_LINE] for line in lines)
-    summary = _SUMMARY.findall(text)
-    utilizations = [float(share) for share, _ in summary]
-    utilizations += [
-        float(share) for pattern in (_UTILIZATION_NOW, _UTILIZATION) for share in pattern.findall(text)
-    ]
-    version = _VERSION.search(text)
-    measurements = EngineMeasurements(
-        budget_bytes=_bytes(min, (size for _, size in summary)),
-        utilization=utilizations[0] if utilizations else None,
-        weights_bytes=_bytes(max, _LOADED.findall(text)),
-        kv_cache_bytes=_bytes(min, _KV_MEMORY.findall(text)),
-        kv_cache_tokens=min(
-            (int(tokens.replace(",", "")) for tokens in _KV_SIZE.findall(text)), default=None
-        ),
-        graphs_bytes=_bytes(max, _GRAPHS.findall(text)),
-        version=(int(version[1]), int(version[2])) if version else None,
-    )
-    return None if measurements == EngineMeasurements() else measurements
-
-
-def _bytes(choose: Callable[[list[float]], float], gibs: Iterable[str]) -> int | None:
-    sizes = [float(size) for size in gibs]
-    return max(0, round(choose(sizes) * GIB)) if sizes else None
+    return read_measurements(text)
 
 
 _NEWEST_ATTEMPTS = 5
