@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, component, running_status, stopped_status
-from tests.fakes.runs import FakeRuns
+from tests.fakes.runs import FakeRuns, run_row
 from tests.params import slow_but
-from tests.ui.conftest import Opener, said, settle, until
+from tests.ui.conftest import Opener, said, screen_text, settle, until
+from tests.ui.metric_cases import experiment_with_run
 from tests.ui.run_cases import RUNS
 from textual import events
 from textual.pilot import Pilot
@@ -167,8 +168,11 @@ async def test_what_nothing_answers_to_is_searched_for_only_where_there_are_logs
 TYPED = ((WORDS + " ") * 10)[:200]
 
 
-LINES = ("/", "2/", "4/", "5/", "6/", "7/", "8/", "9/", "V/", "Q/", ":", "?", "#", "7e", "7#", "7|\t", "Y",
-         "7Y", "Vs")  # fmt: skip
+LINES = (
+    "/", "2/", "4/", "5/", "6/", "7/", "8/", "9/", "V/", "Q/", ":", "?", "#", "7e", "7#", "7:>rename\r",
+    "7|\t", "Y", *("7Y" + "\t" * field for field in range(4)),
+    *("Vs" + "\t" * field for field in (0, 1, 4, 5, 7)),
+)  # fmt: skip
 """Keys that open a line to type in."""
 
 
@@ -177,7 +181,7 @@ async def test_two_hundred_characters_in_one_write_are_all_in_the_line(
     opening: str, open_app: Opener
 ) -> None:
     """Also what opens the line: nothing of it is a key for the screen, or lost."""
-    experiment, runs = FakeExperiment(), FakeRuns(*RUNS)
+    experiment, runs = FakeExperiment(), FakeRuns(*RUNS, run_row("reverse-text", folder="/run"))
     async with open_app(experiment, runs=runs) as pilot:
         if opening[0] == "7":  # keys of a run need the list
             await burst(pilot, "7")
@@ -191,11 +195,20 @@ async def test_two_hundred_characters_in_one_write_are_all_in_the_line(
         assert pilot.app.return_code is None
 
 
-@pytest.mark.parametrize("opening", ["6\r", "J"])
+async def test_a_step_is_gone_to_and_what_follows_counts_there(open_app: Opener) -> None:
+    async with open_app(experiment_with_run(), size=(130, 40)) as pilot:
+        await burst(pilot, "4")
+        await burst(pilot, ":300\rJ204\r/kl")
+        assert isinstance(pilot.app.focused, Input)
+        assert pilot.app.focused.value == "kl"
+        await until(pilot, lambda: "step 204 " in screen_text(pilot))
+
+
+@pytest.mark.parametrize("opening", ["6\r", "J", "6:>convert\r", "Vs\t\t", "Vs\t\t\t", "Vs" + "\t" * 6])
 async def test_a_field_with_a_form_takes_what_fits_and_no_letter_is_a_key(
     opening: str, experiment: FakeExperiment, open_app: Opener
 ) -> None:
-    """The editor of a number, the line for a step."""
+    """The editor of a number, the line for a step, the converter, numbers of an evaluation."""
     async with open_app(experiment) as pilot:
         await burst(pilot, opening + "1" * 200 + "sxSRq")
         field = pilot.app.focused

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from rltui.core.journal import JournalEntry
 from rltui.ui.screens.config import ConfigScreen
+from rltui.ui.screens.logs import LogScreen
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.knob_table import KnobRows
 from rltui.ui.widgets.panes import ReaderPane
@@ -115,6 +116,18 @@ async def test_a_later_attempt_is_followed_with_the_same_filter(open_app: Opener
     async with open_app(experiment, runs=runs) as pilot:
         await settle(pilot)
         assert reader(pilot, "trainer").log_pane.model.view_state["level"] == "warning"
+
+
+@pytest.mark.slow
+async def test_the_log_screen_shows_the_log_that_it_showed(open_app: Opener) -> None:
+    runs = FakeRuns()
+    async with open_app(FakeExperiment(), runs=runs) as pilot:
+        await press(pilot, "2", "t")
+        await until(pilot, lambda: "▸ trainer" in screen_text(pilot))
+        await leave(pilot)
+    async with open_app(FakeExperiment(), runs=runs) as pilot:
+        await until(pilot, lambda: "▸ trainer" in screen_text(pilot))
+        assert isinstance(pilot.app.screen, LogScreen)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, running_status
 from tests.fakes.runs import FakeRuns, run_row, running_row
 from tests.ui.checkpoint_cases import REPORT
-from tests.ui.conftest import Opener, press, said, settle, until
+from tests.ui.conftest import Opener, press, said, screen_text, settle, until
 from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -299,14 +299,19 @@ async def test_a_setting_is_edited_as_text_and_checked(
     runs.settings_text = SettingsText(
         "/settings.toml", text, False, (Setting("alerts.bell", "false", "", 4),)
     )
-    runs.typed = ["typo = 1\n", "[alerts]\nbell = true\n"]
+    clash = '[keys]\n"screen.queue" = "x"\n'
+    runs.typed = ["typo = 1\n", clash, "[alerts]\nbell = true\n"]
     async with open_app(make_experiment(), runs=runs) as pilot:
         monkeypatch.setattr(pilot.app, "suspend", nullcontext)
         await choose(pilot, ",bell")
         await until(pilot, lambda: isinstance(pilot.app.screen, EditAgain))
         await press(pilot, "enter")
+        await until(pilot, lambda: "/settings.toml:2:1: keys.screen.queue" in screen_text(pilot))
+        assert "(component.stop)" in screen_text(pilot)
+        assert runs.settings_text.text == text
+        await press(pilot, "enter")
         await until(pilot, lambda: runs.settings_text.text == "[alerts]\nbell = true\n")
-        assert runs.edited == [(text, 4), ("typo = 1\n", 4)], "what was typed is not lost"
+        assert runs.edited == [(text, 4), ("typo = 1\n", 4), (clash, 4)], "what was typed is not lost"
 
 
 @pytest.mark.slow

@@ -85,21 +85,17 @@ def _by_id(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{key}", [value] if isinstance(value, str) else value
 
 
-def location_of_key(path: Path, table: str, key: str) -> str:
-    """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file."""
+def location_of_key(source: Source, table: str, key: str) -> str:
+    """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file; `FILE` where it is not there."""
     from rltui.core.toml import edit
     from rltui.core.toml.values import format_key
 
-    if not path.exists():  # a key of a preset
-        return str(path)
-    from rltui.services.config.source import read_file
-
-    text = read_file(path).text
     candidates = ((table, key), (table, *key.split(".")))
     position = next(
-        (offset for segments in candidates if (offset := edit.locate(text, format_key(segments)))), None
+        (offset for segments in candidates if (offset := edit.locate(source.text, format_key(segments)))),
+        None,
     )
-    return f"{path}:{position[0]}:{position[1]}" if position else str(path)
+    return f"{source.path}:{position[0]}:{position[1]}" if position else str(source.path)
 
 
 def settings_file() -> Path:
@@ -112,12 +108,21 @@ def load(path: Path) -> Settings:
     Raises:
         ConfigError: if it cannot be read or understood: names file, line, key and the error.
     """
-    if not path.exists():
-        return Settings()
-    # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
-    from rltui.services.config.source import read_file
+    return parse_settings(source_at(path)) if path.exists() else Settings()
 
-    return parse_settings(read_file(path))
+
+def source_at(path: Path, text: str | None = None) -> Source:
+    """A parsed file of settings, empty where there is none. `text`: in place of its content.
+
+    Raises:
+        ConfigError: if it cannot be read or is not TOML.
+    """
+    # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
+    from rltui.services.config.source import parse_file, read_file
+
+    if text is None and path.exists():
+        return read_file(path)
+    return parse_file(path, (text or "").encode())
 
 
 def parse_settings(source: Source) -> Settings:

@@ -199,6 +199,11 @@ class BaseScreen(NotifyingScreen[None]):
 
     # from one main screen to another
 
+    @property
+    def place_aim(self) -> str:
+        """The aim with which it opens again as it is now; empty: as it always opens."""
+        return ""
+
     def show_screen(
         self,
         name: str,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 from rltui import settings
@@ -16,6 +16,8 @@ from rltui.ui.key_names import key_text, typed_key
 
 _DEFAULTS = {action.id: action.default_keys for action in ACTIONS}
 _ROLE_IDS = ("component.inference", "component.orchestrator", "component.trainer")
+_Locate = Callable[[str], str]
+"""Tells where a file of settings has the keys of an action."""
 _LABELS = {action.id: action.label for action in ACTIONS}
 
 
@@ -57,23 +59,27 @@ def idle_key(key: str, screen: KeyContext) -> str:
     return f"{name} does nothing here. {key_of('help')}: all keys"
 
 
-def load(path: Path, preset: str = "") -> dict[str, str]:
+def load(path: Path, preset: str = "", *, text: str | None = None) -> dict[str, str]:
     """The differences from the table, for `actions.remap`: Textual's names, comma-separated, by the ids.
 
-    `preset` counts in place of the one that the settings name.
+    `preset` counts in place of the one that the settings name, `text` in place of the content of the file.
 
     Raises:
         ConfigError: if the settings cannot be read, name no action or no key, or give two actions one key on
             the same screen: names file, line, key and both.
     """
-    config = settings.load(path)
+    if text is None and not preset and not path.exists():
+        return {}
+    source = settings.source_at(path, text)
+    config = settings.parse_settings(source)
+    locate = partial(settings.location_of_key, source, "keys")
     name = preset or config.keymap
     if name and name not in presets():
         raise ConfigError(f"unknown keymap: {name}", hint=f"keymaps: {', '.join(presets())}")
     preset_keys = presets()[name] if name else {}
     if not preset_keys and not config.keys:
         return {}
-    keys_by_id = {id_: _names(path, id_, keys) for id_, keys in {**preset_keys, **config.keys}.items()}
+    keys_by_id = {id_: _names(locate, id_, keys) for id_, keys in {**preset_keys, **config.keys}.items()}
     effective = {**_DEFAULTS, **keys_by_id}
     by_place: dict[KeyContext, dict[str, str]] = {}
     for id_ in (*(id_ for id_ in _DEFAULTS if id_ not in config.keys), *config.keys):
@@ -82,7 +88,7 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
                 other = by_place.setdefault(context, {}).setdefault(key, id_)
                 if other != id_:
                     raise _fault(
-                        path,
+                        locate,
                         id_,
                         f"{key_text(key)} is taken by {_name(other)} on the {context.value}",
                         hint=f'give {other} another key, or none: "{other}" = []',
@@ -90,11 +96,11 @@ def load(path: Path, preset: str = "") -> dict[str, str]:
     return {id_: keys for id_, keys in keys_by_id.items() if keys != _DEFAULTS[id_]}
 
 
-def _names(path: Path, id_: str, keys: Sequence[str]) -> str:
+def _names(locate: _Locate, id_: str, keys: Sequence[str]) -> str:
     if id_ not in _DEFAULTS:
         guess = did_you_mean(id_, _DEFAULTS)
         raise _fault(
-            path,
+            locate,
             id_,
             f"unknown action{f'; {guess}' if guess else ''}",
             hint=f"{hints.KEYS} lists the actions",
@@ -102,7 +108,7 @@ def _names(path: Path, id_: str, keys: Sequence[str]) -> str:
     try:
         return ",".join(dict.fromkeys(map(typed_key, keys)))
     except ValueError as error:
-        raise _fault(path, id_, str(error)) from None
+        raise _fault(locate, id_, str(error)) from None
 
 
 def _name(id_: str) -> str:
@@ -120,9 +126,9 @@ def _screens_of(id_: str) -> tuple[KeyContext, ...]:
     return (*screens, *(contexts - panes - {*screens}))
 
 
-def _fault(path: Path, id_: str, fault: str, *, hint: str = "") -> ConfigError:
+def _fault(locate: _Locate, id_: str, fault: str, *, hint: str = "") -> ConfigError:
     fallback = "until then the default keys are used"
     return ConfigError(
-        f"{settings.location_of_key(path, 'keys', id_)}: keys.{id_}: {fault}",
+        f"{locate(id_)}: keys.{id_}: {fault}",
         hint=f"{hint}; {fallback}" if hint else fallback,
     )

@@ -51,7 +51,8 @@ class ForkCommands:
         async def start(request: ForkRequest) -> str:
             name = (await plan(request)).name
             messages = await asyncio.to_thread(runs.fork, row.id, request)
-            done = f"{name} queued: {key_of('screen.queue')}" if request.is_queued else f"{name} created: 7"
+            place, what = ("queue", "queued") if request.is_queued else ("runs", "created")
+            done = f"{name} {what}: {key_of(f'screen.{place}')}"
             return "\n".join((done, *messages))
 
         message = await self._frontend.prompt(ForkDialog(row, plan, start, begin=begin))

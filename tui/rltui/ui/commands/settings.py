@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
 from rltui.client.runs import Runs
 from rltui.errors import ConfigError, RltuiError
+from rltui.ui import keymap
 from rltui.ui.dialogs.base import EditAgain, show_error
 from rltui.ui.text import clean_line
 
@@ -30,6 +32,7 @@ async def edit_settings(app: App[Any], runs: Runs, key: str) -> None:
             if text == file.text and not file.is_new:
                 outcome = "Unchanged; nothing written"
                 continue
+            await asyncio.to_thread(keymap.load, Path(file.path), text=text)
             await asyncio.to_thread(runs.replace_settings, file, text)
             outcome = f"Written: {clean_line(file.path)}. Takes effect the next time the screen opens"
         except SuspendNotSupported:

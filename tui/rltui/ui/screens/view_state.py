@@ -75,12 +75,14 @@ class SavedViewState:
 
     def _place_in(self, body: Body) -> dict[str, Any]:
         rows = next((panel.rows for panel in self._screen.query(KnobPanel)), None)
+        screen = self._screen_on_top
         return {
             "focused": body.name_of(self._panels.current_pane),
             "selected": self._panels.selected,
             "zoomed": body.name_of(body.zoomed),
             "knob": rows.key if rows is not None else None,
-            "screen": self._screen_on_top,
+            "screen": screen,
+            "aim": self._screen.app.get_screen(screen, BaseScreen).place_aim if screen else "",
             "logs": {pane.reader_id: state for pane in body.readers if (state := pane.view_state)},
         }
 
@@ -117,5 +119,6 @@ class SavedViewState:
         screen = values.get("screen")
         is_on_top = self._screen.app.screen is self._screen
         if is_on_top and isinstance(screen, str) and screen in SCREENS.keys() - _OF_ALL_RUNS:
-            self._screen.show_screen(screen)
+            aim = values.get("aim")
+            self._screen.show_screen(screen, aim=aim if isinstance(aim, str) else "")
         self._screen.refresh_bindings()
