@@ -412,8 +412,8 @@ async def test_a_pending_one_says_why_where_its_output_will_be(open_app: Opener)
     trainer = component("trainer", ComponentState.STARTING, host=pod)
     status = running_status(components=(*running_status().components[:2], trainer))
     async with open_app(FakeExperiment(status, NO_GPU, knob_table()), size=(130, 40)) as pilot:
-        shown = screen_text(pilot)
-        assert f"Pending: {reason}. x cancels." in shown
+        await press(pilot, "t")
+        assert f"Pending: {reason}. x cancels." in screen_text(pilot)
 
 
 async def test_a_key_shows_the_script_of_a_job_and_of_nothing_else(open_app: Opener) -> None:
