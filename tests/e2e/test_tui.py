@@ -159,4 +159,4 @@ def test_after_sigkill_all_is_found_and_mended_from_the_screen(counters: Box) ->
         terminal.wait_for("attempt 1 of 2")
         terminal.press("q")
     with closing(open_terminal(counters, columns=80, rows=24)) as second_terminal:
-        assert "▸ trainer" in second_terminal.wait_for("attempt 1 of 2")
+        assert "attempt 2 of 2" in second_terminal.wait_for("▸ trainer"), "a new session follows the newest"

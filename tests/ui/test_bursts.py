@@ -204,11 +204,11 @@ async def test_a_step_is_gone_to_and_what_follows_counts_there(open_app: Opener)
         await until(pilot, lambda: "step 204 " in screen_text(pilot))
 
 
-@pytest.mark.parametrize("opening", ["6\r", "J", "6:>convert\r", "Vs\t\t", "Vs\t\t\t", "Vs" + "\t" * 6])
+@pytest.mark.parametrize("opening", ["6\r", "J", "Vs\t\t", "Vs\t\t\t", "Vs" + "\t" * 6])
 async def test_a_field_with_a_form_takes_what_fits_and_no_letter_is_a_key(
     opening: str, experiment: FakeExperiment, open_app: Opener
 ) -> None:
-    """The editor of a number, the line for a step, the converter, numbers of an evaluation."""
+    """The editor of a number, the line for a step, numbers of an evaluation."""
     async with open_app(experiment) as pilot:
         await burst(pilot, opening + "1" * 200 + "sxSRq")
         field = pilot.app.focused

@@ -157,8 +157,8 @@ class LogScreen(BaseScreen):
         elif aim.startswith(SEARCH_AIM):
             self._search_all(aim.removeprefix(SEARCH_AIM))
         elif aim:
-            aimed_logs = [log for log in logs if aim in (log.component, log.name)]
-            await self._show(aimed_logs[-1] if aimed_logs else Combined.MERGED)
+            logs_by_component = {log.component: log for log in logs}
+            await self._show(logs_by_component.get(aim, Combined.MERGED))
         if self._goal is not None:
             (moment, component), self._goal = self._goal, None
             await self._to_moment(moment, component)
@@ -167,10 +167,7 @@ class LogScreen(BaseScreen):
 
     @property
     def place_aim(self) -> str:
-        tab = self._tab
-        if not isinstance(tab, LogEntry):
-            return ""
-        return tab.component if tab in newest_logs(self._logs) else tab.name
+        return self._tab.component if isinstance(self._tab, LogEntry) else ""
 
     async def _open(self, tab: _Tab) -> LogSource:
         if tab == Combined.MATCHES and self._search is not None:
