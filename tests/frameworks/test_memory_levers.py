@@ -15,6 +15,7 @@ from rltui.core.toml.edit import edit
 from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.memory_levers import LEVERS
+from rltui.frameworks.roles import TABLES
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.knob_table import KnobCatalog
 
@@ -34,7 +35,7 @@ def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
 
 def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Remedy, ...]:
     memory = ALLOCATION if kind == "allocation" else OutOfMemory.model_validate({"kind": kind})
-    return remedies(Case(memory, rows(framework, parsed(texts)), component), LEVERS)
+    return remedies(Case(memory, rows(framework, parsed(texts)), component, tables=TABLES), LEVERS)
 
 
 def example() -> dict[str, str]:

@@ -19,6 +19,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, Program, RunContext
 from rltui.frameworks.memory_levers import LEVERS
+from rltui.frameworks.roles import TABLES
 from rltui.frameworks.verifiers import VF_RL, VfRl, lacking
 from rltui.services.metrics.sources import LogMetrics
 
@@ -203,7 +204,7 @@ def test_what_helps_where_memory_does_not_suffice() -> None:
                  bounds=knob.bounds, is_set=True)
         for knob in VF_RL.knobs(configs)
     ]  # fmt: skip
-    case = Case(OutOfMemory(kind="allocation"), knobs, "trainer")
+    case = Case(OutOfMemory(kind="allocation"), knobs, "trainer", tables=TABLES)
     assert [remedy.edits for remedy in remedies(case, LEVERS)] == [
         {"trainer.args.micro_batch_size": 8},
         {"trainer.args.max_seq_len": 256},

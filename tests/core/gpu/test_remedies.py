@@ -8,6 +8,7 @@ from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.remedies import MOST_REMEDIES, Case, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.text import GIB
+from rltui.frameworks import roles
 from rltui.frameworks.memory_levers import LEVERS
 
 TORCH = OutOfMemory(
@@ -56,7 +57,7 @@ MERGED = (
 
 
 def advice(memory: OutOfMemory, *knobs: KnobInfo, component: str, **facts: object) -> tuple[Remedy, ...]:
-    return remedies(Case(memory, knobs, component, **facts), LEVERS)  # type: ignore[arg-type]
+    return remedies(Case(memory, knobs, component, tables=roles.TABLES, **facts), LEVERS)  # type: ignore[arg-type]
 
 
 def edits(advised_: tuple[Remedy, ...]) -> list[dict[str, object]]:

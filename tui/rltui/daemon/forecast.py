@@ -17,6 +17,7 @@ from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
+from rltui.frameworks.roles import TABLES
 from rltui.services.config.files import FilesCache
 from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.memory_plan import MemoryPlan, newest_peaks
@@ -202,6 +203,7 @@ class RemedyAdvisor:
                 self._store.rows({}),
                 component,
                 shares_with,
+                tables=TABLES,
                 safe_utilization=self._safe_utilization(engines, key),
                 largest_passing=None
                 if device is None or free_bytes is None

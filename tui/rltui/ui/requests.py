@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltui.client.experiment import Experiment
 from rltui.core.api import ComponentStatus, Plan, Request, RollbackOffer, Status
 from rltui.core.states import ALIVE_STATES, ComponentState
 from rltui.core.text import join_words
+from rltui.frameworks.roles import COMPONENTS
 from rltui.ui.actions import key_of
 from rltui.ui.text import clean_line
 
@@ -21,19 +22,11 @@ _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
 
 
-_ROLES: Mapping[str, tuple[str, ...]] = {
-    "inference": ("infer", "vllm"),
-    "orchestrator": ("orch",),
-    "trainer": ("train", "sft"),
-}
-"""Beginnings of ids by which a layout of one's own may name the component of a role."""
-
-
 def component_of_role(role: str, ids: Sequence[str]) -> str | None:
     """The id of the component that a key for `role` selects: of that name, else one that begins like it."""
     if role in ids:
         return role
-    return next((id_ for id_ in ids if id_.startswith(_ROLES[role])), None)
+    return next((id_ for id_ in ids if id_.startswith(COMPONENTS[role])), None)
 
 
 def finished_text() -> str:

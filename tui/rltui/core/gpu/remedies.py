@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rltui.core.config_report import KnobInfo
@@ -47,45 +47,36 @@ class Lever:
     """Switches that exclude the change if they are on."""
 
 
-_ROLE_NAMES: dict[str, frozenset[str]] = {
-    "inference": frozenset({"inference", "infer", "vllm"}),
-    "trainer": frozenset({"trainer", "train"}),
-    "sft": frozenset({"sft"}),
-    "orchestrator": frozenset({"orchestrator", "orch"}),
-}
-"""Role → names of its tables in a config, or of its files if there are several."""
 _ENGINE_KINDS = frozenset(
     {"start_check", "no_kv_cache", "kv_cache_small", "load", "warm_up", "graph_capture"}
 )
-"""Kinds that only vLLM reports."""
+"""Kinds that only an engine reports."""
 
 
-def _role_of(component: str, memory: OutOfMemory) -> Role | None:
-    """The role of a component: by what it printed, else by its id; `None` if neither tells."""
-    if memory.kind in _ENGINE_KINDS:
+def _role_of(case: Case) -> Role | None:
+    """The role of the component: by what it printed, else by its id; `None` if neither tells."""
+    if case.memory.kind in _ENGINE_KINDS:
         return "inference"
-    name = component.lower()
+    name = case.component.lower()
     if "sft" in name:
         return "sft"
     if "train" in name:
         return "trainer"
-    return "inference" if any(name_part in name for name_part in _ROLE_NAMES["inference"]) else None
+    return "inference" if any(name_part in name for name_part in case.tables["inference"]) else None
 
 
-def _find(
-    knobs: Sequence[KnobInfo], names: Iterable[str], *, role: Role, readers: Iterable[str] = ()
-) -> KnobInfo | None:
+def _find(case: Case, names: Iterable[str], *, role: Role, readers: Iterable[str] = ()) -> KnobInfo | None:
     """The knob of the first name that the config has, in no table of another role; one that is set goes
     first.
 
     `readers`: at least one of them must read it; empty: any reader.
     """
     reader_set = set(readers)
-    foreign_tables = [names for other, names in _ROLE_NAMES.items() if other != role]
+    foreign_tables = [names for other, names in case.tables.items() if other != role]
     for name in names:
         fitting = [
             knob
-            for knob in knobs
+            for knob in case.knobs
             if _is_named(knob, name)
             and not any(set(knob.key.split(".")[:-1]) & names for names in foreign_tables)
             and (not reader_set or reader_set & set(knob.readers))
@@ -124,6 +115,8 @@ class Case:
     knobs: Sequence[KnobInfo]
     component: str
     """The component that failed."""
+    tables: Mapping[str, frozenset[str]] = field(kw_only=True)
+    """Role → names of its tables in a config, or of its files if there are several."""
     shares_with: tuple[str, ...] = ()
     """Components that have a device in common with it."""
     safe_utilization: float | None = None
@@ -140,7 +133,7 @@ def _edits_of(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> E
         return {}
     if lever.followers or lever.shared:
         return _halved_together(lever, role, case, readers)
-    knob = _find(case.knobs, lever.knobs, role=role, readers=readers)
+    knob = _find(case, lever.knobs, role=role, readers=readers)
     if knob is None:
         return {}
     value = _new_value(lever, knob, case, is_own=case.component in readers)
@@ -188,7 +181,7 @@ def _halved_together(lever: Lever, role: Role, case: Case, readers: Sequence[str
     A value is changed where it is written: prime-rl of summer 2026 refuses a shared key that differs from the
     one it stands for (`facts/prime-rl.md`, Sequence length).
     """
-    own = _find(case.knobs, lever.knobs, role=role, readers=readers)
+    own = _find(case, lever.knobs, role=role, readers=readers)
     shared = next((knob for name in lever.shared for knob in case.knobs if knob.key == name), None)
     followers = [knob for name in lever.followers for knob in case.knobs if _is_named(knob, name)]
     primary = own or shared or next(iter(followers), None)
@@ -261,7 +254,7 @@ def _share(knob: KnobInfo) -> float | None:
 
 
 def _is_on(name: str, role: Role, case: Case) -> bool:
-    knob = _find(case.knobs, [name], role=role)
+    knob = _find(case, [name], role=role)
     return knob is not None and knob.value not in (None, False)
 
 
@@ -286,7 +279,7 @@ def remedies(case: Case, levers: Sequence[Lever]) -> tuple[Remedy, ...]:
 
 def _edits(case: Case, levers: Sequence[Lever]) -> Iterator[tuple[Lever, Edits, bool]]:
     """The edits of each lever, and whether it is one of the failed component's own."""
-    failed_role = _role_of(case.component, case.memory)
+    failed_role = _role_of(case)
     if failed_role in _TRAINING and case.shares_with:
         for lever in levers:
             if lever.move == "lower_share" and case.memory.kind in lever.kinds:
