@@ -124,6 +124,7 @@ class FileEdits:
         from rltui.services.config.store import ConfigStore
 
         framework_of_files, _ = checking.identify(files, None, choose_framework(files, None, framework))
+        self.framework = framework_of_files
         self._store = ConfigStore(list(files), framework_of_files)
         self.files = self._store.load().files
 

@@ -611,6 +611,10 @@ class Framework:
         """
         return None
 
+    def names_model(self, key: str) -> bool:
+        """Whether the dotted key names a model, as the one that a run begins with."""
+        return key == "model" or f".{key}".endswith(".model.name")
+
     def eval_env(self, files: ConfigFiles) -> str:
         """The environment that the config trains on; empty if it names none."""
         return ""

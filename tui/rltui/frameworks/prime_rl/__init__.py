@@ -166,6 +166,9 @@ class PrimeRl(PrimeRlLaunch):
         """
         return evaluation.weights_maker(self._config(files), run_dir, step, is_sft="sft" in files)
 
+    def names_model(self, key: str) -> bool:
+        return super().names_model(key) or key.endswith(".vllm.model")
+
     def eval_env(self, files: ConfigFiles) -> str:
         """The first environment for evaluations during training, else the first for training."""
         return evaluation.environment(self._config(files))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,7 @@ from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.experiments import known_experiments
 
 if TYPE_CHECKING:
-    from rltui.frameworks.base import ConfigFiles
-
-_NAMES_MODEL = re.compile(r"^model$|(^|\.)model\.name$|\.vllm\.model$")
-"""Keys that name the model which a run begins with."""
+    from rltui.frameworks.base import ConfigFiles, Framework
 
 
 @command(
@@ -40,6 +36,7 @@ def use(arguments: Arguments) -> int:
     from rltui.client.reader import ExperimentReader
     from rltui.services.config.files import named
     from rltui.services.runs import weights
+    from rltui.services.runs.observed import framework_of
 
     if isinstance(choice := weights_choice(arguments.weights), Path):
         folder = weights.complete_folder(choice)
@@ -50,12 +47,15 @@ def use(arguments: Arguments) -> int:
             folder = weights.folder_of_step(source, step, only_look=arguments.plan)
     if arguments.config is None:
         record = choose(arguments, acts=True).record
-        edits = _of_model(ExperimentReader(record).store().load().files, folder, called=record.name)
+        files_of_run = ExperimentReader(record).store().load().files
+        edits = _of_model(files_of_run, framework_of(record), folder, called=record.name)
         return edit_experiment(record, edit_request("set", arguments, edits=edits), arguments)
     files = named([Path(arguments.config)])
     file_edits = FileEdits(files, arguments.framework)
     request = edit_request(
-        "set", arguments, edits=_of_model(file_edits.files, folder, called=arguments.config)
+        "set",
+        arguments,
+        edits=_of_model(file_edits.files, file_edits.framework, folder, called=arguments.config),
     )
     readers = [
         candidate for candidate in known_experiments() if set(map(str, files)) <= set(candidate.config_files)
@@ -68,7 +68,7 @@ def use(arguments: Arguments) -> int:
     return 0
 
 
-def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str]:
+def _of_model(files: ConfigFiles, framework: Framework, folder: Path, *, called: str) -> dict[str, str]:
     """Values that make the folder the model: for every key that has named the same one.
 
     Raises:
@@ -85,7 +85,7 @@ def _of_model(files: ConfigFiles, folder: Path, *, called: str) -> dict[str, str
         (f"{role}.{key}" if len(files) > 1 and role not in ("rl", "sft") else key): value
         for role, file in files.items()
         for key, value in deep_leaves(file.data).items()
-        if role != "sft" and _NAMES_MODEL.search(key) and isinstance(value, str)
+        if role != "sft" and framework.names_model(key) and isinstance(value, str)
     }
     first_key = next(iter(model_keys.values()), None)
     return {key: str(folder) for key, value in model_keys.items() if value == first_key} or {
