@@ -242,6 +242,10 @@ class ConfigModels:
     """Packages whose versions are reported, if they are installed."""
     tables: Mapping[str, str] = field(default_factory=dict)
     """Role → table of its file that the model describes, if that is not the whole file."""
+    stand_ins: str = ""
+    """Absolute path of a program's file, whose `stand_ins(model)` is a context in which packages that a
+    config asks for may be missing; it gives the reasons. Empty: there is none.
+    """
 
 
 @dataclass(frozen=True, slots=True)

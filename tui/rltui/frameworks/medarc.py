@@ -77,7 +77,7 @@ class MedArc(PrimeRl):
         super().__init__(_GENERATION, schemas)
         self.generation_title = ""
         sources = tuple(f"prime-rl/{pattern}" for pattern in detection.SOURCES)
-        self.config_models = ConfigModels(MODELS, sources, detection.PACKAGES)
+        self.config_models = ConfigModels(MODELS, sources, detection.PACKAGES, stand_ins=detection.STAND_INS)
 
     def fit(self, parsed: Parsed) -> None:
         """Always `None`: with its checkout at hand, files of prime-rl are for it."""

@@ -10,6 +10,7 @@ from tests.fakes.frameworks import answering
 
 from rltui.frameworks.base import Checkout, ConfigModels
 from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.prime_rl import detection
 from rltui.services import trust
 from rltui.services.config.files import LoadedFiles
 from rltui.services.config.models import FrameworkModels
@@ -56,6 +57,7 @@ MODELS = ConfigModels(
     models={"rl": ("prime_rl.newer:RLConfig", "prime_rl.configs.rl:RLConfig")},
     sources=("src/**/*.py",),
     packages=("prime-rl", "orjson"),
+    stand_ins=detection.STAND_INS,
 )
 FRAMEWORK = answering(
     GENERIC,

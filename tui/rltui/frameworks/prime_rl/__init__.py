@@ -87,7 +87,9 @@ class PrimeRl(PrimeRlLaunch):
         cleared = g.resume_cleared
         self.resume_keys = tuple(f"{table}.step" for table in cleared) if g.run_folders else cleared
         models = MODELS if g.has_launchers else _MODELS_OF_PROGRAMS
-        self.config_models = ConfigModels(models, detection.SOURCES, detection.PACKAGES)
+        self.config_models = ConfigModels(
+            models, detection.SOURCES, detection.PACKAGES, stand_ins=detection.STAND_INS
+        )
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
         """`rl` and `sft`; in the first generation one of the three programs, or `sft`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from rltui.core import hints
@@ -136,4 +136,5 @@ SOURCES = (
 )
 """Locations of the config classes of all generations in the tree."""
 PACKAGES = ("prime-rl", "prime-rl-configs", "verifiers", "vllm")
+STAND_INS = str(Path(__file__).parents[1] / "verifiers" / "stand_ins.py")
 """Packages whose versions decide about the keys, and their meaning."""

@@ -1,7 +1,8 @@
 """Run by the checkout's interpreter, never imported: answers questions about its config classes.
 
 Its argument is JSON: `{"models": {role: ["module:Class", …]}, "tables": {role: table}, "packages": [name, …],
-"interpreter": path, "idle_s": seconds}`; of a role's classes the first that can be imported counts.
+"interpreter": path, "stand_ins": path, "idle_s": seconds}`; of a role's classes the first that can be
+imported counts.
 `package/folder/file.py:Class` is read from its file alone, without what its package imports. A class is of
 the whole file, or of one dotted table of it; it is a model of pydantic, or a dataclass whose arguments are
 the keys of that table. Questions and answers are one JSON object a line, told apart by `id`. It ends when
@@ -24,10 +25,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
 import dataclasses
 import enum
-import functools
 import importlib
 import importlib.metadata
 import importlib.util
@@ -98,7 +97,7 @@ def _answer(question: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
             return (
                 _dataclass_verdict(model, question["text"], table)
                 if is_plain
-                else _verdict(model, question["text"])
+                else _verdict(model, question["text"], job["stand_ins"])
             )
         if is_plain:
             return {"schema": _dataclass_schema(model), "versions": _versions(job["packages"])}
@@ -142,6 +141,10 @@ def _import(name: str) -> Any:  # noqa: ANN401 - a module of theirs
     file = next((path for folder in folders if (path := Path(folder) / inner).is_file()), None)
     if file is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=package)
+    return _load(name, file)
+
+
+def _load(name: str, file: Path) -> Any:  # noqa: ANN401 - a module of theirs
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, file)
         assert spec is not None
@@ -197,13 +200,13 @@ def _versions(packages: list[str]) -> dict[str, str]:
 # --- verdicts ---------------------------------------------------------------------------------------------
 
 
-def _verdict(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401 - a class of theirs
+def _verdict(model: Any, text: str, stand_ins: str) -> dict[str, Any]:  # noqa: ANN401 - a class of theirs
     try:
         return _validate(model, text)
     except ImportError as error:
         lacks = [str(error)]
     with contextlib.suppress(Exception):  # then only what is missing is known
-        with _stand_ins(model) as missing:
+        with _load("stand_ins", Path(stand_ins)).stand_ins(model) as missing:
             answer = _validate(model, text)
         return {**answer, "missing": list(dict.fromkeys(missing)) or lacks}
     return {"missing": lacks}
@@ -243,78 +246,6 @@ def _dataclass_verdict(model: Any, text: str, table: str) -> dict[str, Any]:  # 
     except (AssertionError, TypeError, ValueError) as error:
         return {"errors": [{"at": path, "type": "value_error", "text": str(error)}]}
     return {"valid": True}
-
-
-@contextlib.contextmanager
-def _stand_ins(model: Any) -> Iterator[list[str]]:  # noqa: ANN401
-    """Inside, tasksets of verifiers that cannot be imported are replaced by one that takes any key; the
-    yielded list gets the reasons. Raises anything if verifiers cannot do that.
-    """
-    stand_in = _stand_in()
-    lacks: list[str] = []
-    replaced_ids: set[str] = set()
-    strict = False
-
-    def import_taskset(original: Any, taskset_id: str) -> Any:  # noqa: ANN401
-        try:
-            return stand_in if taskset_id in replaced_ids and not strict else original(taskset_id)
-        except ImportError as error:
-            if strict:
-                raise
-            lacks.append(str(error))
-            return stand_in
-
-    def resolve_env_field(original: Any, data: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        nonlocal strict
-        original_data, before, strict = copy.deepcopy(data), strict, True
-        try:
-            return original(data, *arguments, **options)
-        except ImportError as error:
-            lacks.append(str(error))
-            strict, name = False, _id_of(original_data["env"])
-            replaced_ids.add(name)
-            # What else is below `env` is the business of the package that is missing.
-            return original({**original_data, "env": {"taskset": {"id": name}}}, *arguments, **options)
-        finally:
-            strict = before
-
-    replaced = []
-    users = ("verifiers.", model.__module__.partition(".")[0] + ".")
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith(users)]
-    for name, replacement in (("import_taskset", import_taskset), ("resolve_env_field", resolve_env_field)):
-        for module in modules:
-            original = vars(module).get(name)
-            if str(getattr(original, "__module__", "")).startswith("verifiers."):
-                replaced.append((module, name, original))
-                setattr(module, name, _wrap(replacement, original))
-    try:
-        yield lacks
-    finally:
-        for module, name, original in replaced:
-            setattr(module, name, original)
-
-
-def _wrap(replacement: Any, original: Any) -> Any:  # noqa: ANN401
-    return lambda *arguments, **options: replacement(original, *arguments, **options)
-
-
-@functools.cache
-def _stand_in() -> Any:  # noqa: ANN401
-    vf = importlib.import_module("verifiers.v1")
-    takes_any = {"model_config": {"extra": "allow"}, "__module__": __name__}
-    config = types.new_class("StandInConfig", (vf.TasksetConfig,), None, lambda body: body.update(takes_any))
-    loads = {"load": lambda _: [], "__module__": __name__}
-    taskset = types.new_class(
-        "StandIn", (vf.Taskset[vf.Task, config],), None, lambda body: body.update(loads)
-    )
-    module = types.ModuleType("stand_in")
-    module.__dict__.update(StandIn=taskset, __all__=["StandIn"])
-    return module
-
-
-def _id_of(env: dict[str, Any]) -> str:
-    taskset = env.get("taskset")
-    return (taskset.get("id") if isinstance(taskset, dict) else None) or env.get("id") or ""
 
 
 # --- schemas ----------------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class Worker:
             "models": validation.models,
             "tables": validation.tables,
             "packages": validation.packages,
+            "stand_ins": validation.stand_ins,
             "interpreter": interpreter[0],
             "idle_s": limits.idle_s,
         }
