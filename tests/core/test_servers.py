@@ -44,9 +44,9 @@ def test_a_server_is_judged_by_what_it_says(
 
 
 def test_what_a_ready_server_may_lack_is_told() -> None:
-    assert server_warnings(HERE, Answer(updates_weights=True)) == ()
-    assert "no /update_weights" in server_warnings(HERE, Answer(updates_weights=False))[0]
+    assert server_warnings(HERE, Answer(updates_weights=True), "vLLM") == ()
+    assert "no /update_weights" in server_warnings(HERE, Answer(updates_weights=False), "vLLM")[0]
     there = ServerAddress("https://gpu-2/v1", admin_url="http://gpu-2:8100/v1")
     assert there.root == "http://gpu-2:8100"
-    assert "must see the output folder" in server_warnings(there, Answer())[0]
+    assert "must see the output folder" in server_warnings(there, Answer(), "vLLM")[0]
     assert server_ids(3) == ("inference", "inference-2", "inference-3")

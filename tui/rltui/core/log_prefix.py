@@ -18,7 +18,7 @@ _CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d+)?"
 _LOCATION = r"[^\[\]\s]{1,120}\](?: |$)"
 _LOGURU = rf"{_CLOCK} +\[?(?P<level>{LEVEL_NAMES})\]?(?: |$)"
 """`23:03:15 INFO `, in hosted copies `23:03:15 [INFO] `."""
-_VLLM = rf"(?P<level>{LEVEL_NAMES}) +{_DAY} {_CLOCK} \[{_LOCATION}"
+_DATED = rf"(?P<level>{LEVEL_NAMES}) +{_DAY} {_CLOCK} \[{_LOCATION}"
 """`INFO 11-21 23:03:15 [server.py:1] `."""
 _LOGGING = (
     rf"\[?(?P<year>\d{{4}})-{_DAY}[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?\]?[\s|-]*(?:[\w.]{{1,60}} - )?"
@@ -32,7 +32,7 @@ _GLOG = rf"\[?(?P<letter>[IWEF]){_DAY} {_CLOCK}(?: +\d+)? {_LOCATION}"
 """glog's and torch's `[W1120 23:33:07.367283046 utils.cpp:68] `."""
 _NO_CLOCK = rf"(?P<level>{LEVEL_NAMES}):(?:[\w.]{{1,60}}:| +)"
 """uvicorn's `INFO:     `, logging's `INFO:root:`."""
-_FORMS = tuple(map(re.compile, (_LOGURU, _VLLM, _LOGGING, _GLOG, _NO_CLOCK, rf"{_CLOCK} ")))
+_FORMS = tuple(map(re.compile, (_LOGURU, _DATED, _LOGGING, _GLOG, _NO_CLOCK, rf"{_CLOCK} ")))
 _LONGEST = 400
 
 

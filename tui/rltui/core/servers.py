@@ -147,12 +147,13 @@ def judge_server(
     return "ready", None
 
 
-def server_warnings(address: ServerAddress, answer: Answer) -> tuple[str, ...]:
+def server_warnings(address: ServerAddress, answer: Answer, engine: str) -> tuple[str, ...]:
+    """What the server may lack. `engine`: the name of one that can be run without what training needs."""
     warnings = []
     if answer.updates_weights is False:
         warnings.append(
             f"{address.root} has no /update_weights and never gets the trained weights"
-            " (a plain vLLM? For a router, set admin_base_url to the engine)"
+            f" (a plain {engine}? For a router, set admin_base_url to the engine)"
         )
     if not address.is_here:
         warnings.append(

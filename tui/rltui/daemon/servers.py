@@ -212,7 +212,7 @@ class Servers:
             problems.append(Problem(key=SERVER, message=message))
         for server in self._servers:
             if server.state == "ready":
-                warnings = server_warnings(server.address, server.answer)
+                warnings = server_warnings(server.address, server.answer, engines.RULES.title)
                 problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
             else:
                 is_refused = server.state == "refused"
