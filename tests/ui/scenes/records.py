@@ -181,7 +181,7 @@ SCENES: dict[str, Scene] = {
         "CUDA_VISIBLE_DEVICES=0", "enter: copy the line", small=(), huge=("/run/trainer.log",),
     ),
     "evaluations-ask": scene(
-        on(with_evals), ("V", "s"), "─ Evaluate ─", "the one that the config trains on", "rollouts of each",
+        on(with_evals), ("V", "s"), "─ Evaluate ─", "empty: as in training", "per example",
         "60 rollouts · the newest weights, on the run's own server", "enter: evaluate", small=(),
     ),
 }  # fmt: skip
