@@ -15,6 +15,8 @@ class NodeSpec(TomlTable):
     """Another machine that can run commands. It needs Python 3.9 or newer, but no rltui."""
 
     kind: ClassVar = "node"
+    stop_note: ClassVar = ""
+    """What a stop does beside ending the component, for the one who is about to stop it."""
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     reach: tuple[str, ...] = Field(min_length=1)
     """Words that run the command after them there, such as `["ssh", "node-2"]` or `["docker", "exec", "-i",
@@ -42,6 +44,7 @@ class SlurmSpec(TomlTable):
     """Options of the SLURM job that runs a component. Empty values are left to the cluster."""
 
     kind: ClassVar = "slurm"
+    stop_note: ClassVar = ""
     partition: str = ""
     account: str = ""
     qos: str = ""
@@ -112,6 +115,10 @@ class PodSpec(TomlTable):
     """
 
     kind: ClassVar = "kube"
+    stop_note: ClassVar = (
+        "a pod that runs the component directly is removed (its StatefulSet is scaled down), a sleeping pod "
+        "stays"
+    )
     name: str
     """Name of the pod, such as `my-exp-trainer-0`."""
     namespace: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from rltui.core.config_report import PendingKnob, Problem, config_error
 from rltui.core.consent import loss_of_plan
 from rltui.core.events import entry_data
 from rltui.core.journal import JournalEntry
+from rltui.core.layout import Layout
 from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.text import join_words, unknown_name
 from rltui.daemon.config import Config, Setup
@@ -38,9 +39,6 @@ from rltui.services.runs.resume import ResumePoint, ResumePoints
 _NEWEST_ENTRIES = 500
 """Most timed journal entries that are remembered, of all components together."""
 _SSH_STOP_TEXT = "(by ssh): rltui cannot observe its end there; on a [[node]] without tty it can"
-_POD_STOP_TEXT = (
-    "a pod that runs the component directly is removed (its StatefulSet is scaled down), a sleeping pod stays"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +198,7 @@ class Planner:
         by_ssh = self._processes.ssh_components(plan.stop)
         reasons = [*plan.reasons, *(f"{component} {_SSH_STOP_TEXT}" for component in by_ssh)]
         problems = [] if resume_problem is None else [resume_problem]
-        if pods := [name for name in plan.stop if self._setup.layout[name].pod is not None]:
-            reasons.append(f"{join_words(pods)}: {_POD_STOP_TEXT}")
+        reasons += _stop_notes(self._setup.layout, plan.stop)
         if draft.begins:
             if point.problem is None:
                 reasons += filter(None, (point.because, point.passed_over))
@@ -383,6 +380,15 @@ class _StartTimes:
             except ValidationError:
                 continue  # of another version
         return times_from(self._timed)
+
+
+def _stop_notes(layout: Layout, components: Iterable[str]) -> list[str]:
+    """What a stop of these does at their hosts beside ending them: one sentence for each kind of host."""
+    by_note: dict[str, list[str]] = {}
+    for name in components:
+        if (host := layout.host(name)) is not None and host.stop_note:
+            by_note.setdefault(host.stop_note, []).append(name)
+    return [f"{join_words(names)}: {note}" for note, names in by_note.items()]
 
 
 def _other_folders(edit: EditPreview, record: ExperimentRecord) -> Iterator[Problem]:

@@ -322,17 +322,7 @@ async def unmet_precondition(
     await orphans.wait_for_searches()
     if own_orphans := orphans.of(component):
         return f"{leftovers_text(own_orphans)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
-    if launch.host is not None:
-        local_ports = (int(port.partition(":")[0]) for port in launch.host["forward"])
-        busy_ports = [
-            (port, port_users) for port in local_ports if (port_users := processes.port_holders(port))
-        ]
-        return (
-            f"port {busy_ports[0][0]}, in use by {' and '.join(map(str, busy_ports[0][1]))}"
-            if busy_ports
-            else None
-        )
-    for port in filter(None, (launch.port, *launch.ports)):
+    for port in launch.local_ports:
         if holders := processes.port_holders(port):
             model = await asyncio.to_thread(served_model, port) if port == launch.port else None
             server = f" (already serving {model})" if model else ""

@@ -17,10 +17,10 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers
 from rltui.errors import ConfigError
+from rltui.services.job_status import JobStatus
 from rltui.services.queue_states import beside_queue
 from rltui.services.runs.observed import title_of
 from rltui.services.runs.run_verdict import is_alive, verdict
-from rltui.services.slurm import SCRIPT_FILE
 
 _VISIBLE_S = 300.0
 """A manual component is shown for so long after its end: its result is in the events, and that of an
@@ -141,7 +141,7 @@ class StatusBuilder:
             uptime_s=uptime if ended_at is None else None,
             log=str(runner.log) if runner.log else None,
             log_end=runner.log_end,
-            host=_host(runner),
+            host=None if runner.job_status is None else _host(runner.job_status),
             port=runner.launch.port if runner.launch is not None else None,
             gpus=self._gpus(name),
             step=runner.step if lifecycle.alive else None,
@@ -199,11 +199,7 @@ class StatusBuilder:
         return details if runner.lifecycle.alive else ()
 
 
-def _host(runner: ComponentRunner) -> HostStatus | None:
-    if (job_status := runner.job_status) is None:
-        return None
-    host = runner.launch.host if runner.launch is not None else None
-    is_job = host is not None and host["kind"] == "slurm"
+def _host(job_status: JobStatus) -> HostStatus:
     return HostStatus(
         where=job_status.where,
         phase=job_status.phase,
@@ -213,9 +209,7 @@ def _host(runner: ComponentRunner) -> HostStatus | None:
         ends_at=job_status.ends_at,
         lost_at=job_status.lost_at,
         problem=job_status.problem,
-        script=str(runner.handle.attempt.folder / SCRIPT_FILE)
-        if is_job and runner.handle is not None
-        else "",
+        script=job_status.script,
     )
 
 

@@ -23,6 +23,8 @@ class JobStatus:
     """Display text: `job 1234 on node-[1-2]`, `node-2`, `pod my-exp-trainer-0`."""
     nodes: str = ""
     """The nodes that it runs on, if its host names them: `node-[1-2]`. Empty while it does not run."""
+    script: str = ""
+    """Path of the job script, on this machine; empty where its host takes none."""
     phase: HostPhase = "pending"
     """`pending`: its host has not started it."""
     reason: str = ""

@@ -82,6 +82,13 @@ class Launch:
     host: Mapping[str, Any] | None = None
     """The host entry of the layout, filled in, with its `kind`. `None`: this machine."""
 
+    @property
+    def local_ports(self) -> tuple[int, ...]:
+        """The ports of this machine that must be free before it starts: its own, or those that lead to it."""
+        if self.host is None:
+            return tuple(port for port in (self.port, *self.ports) if port is not None)
+        return tuple(int(port.partition(":")[0]) for port in self.host["forward"])
+
 
 def read_launch(folder: Path) -> Launch | None:
     """The launch that an attempt was started with; `None` where that was never written or is damaged."""

@@ -62,8 +62,7 @@ class LocalHandle:
         main = None if record is None else record.main
         if launch is None or main is None:
             return None
-        ports = [port for port in (launch.port, *launch.ports) if port is not None]
-        for holder in (port_holder for port in ports for port_holder in processes.port_holders(port)):
+        for holder in (holder for port in launch.local_ports for holder in processes.port_holders(port)):
             if holder.process is not None:
                 tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
                 if tag != self.attempt.tag if tag else holder.process.start < main.start:

@@ -49,12 +49,16 @@ class _JobRunner:
     async def run(self) -> None:
         runner = self._runner
         if not runner.status.id:
+            script = str(runner.folder / slurm.SCRIPT_FILE)
+            runner.status = replace(runner.status, script=script)
             job_id = await Submission(runner, self._commands).submit()
             if job_id is None:
                 runner.report_ended(signal_name="SIGTERM")
                 return
             cursor = str(runner.written_bytes)
-            runner.report(JobStatus(id=job_id, where=f"job {job_id}", reason="submitted", cursor=cursor))
+            where = f"job {job_id}"
+            status = JobStatus(id=job_id, where=where, reason="submitted", cursor=cursor, script=script)
+            runner.report(status)
         tasks = [asyncio.create_task(work) for work in (self._watch(), self._stop(), self._copy_output())]
         try:
             finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
