@@ -275,7 +275,7 @@ TASKS: dict[str, Task] = {
     "fork with another lr": Task(
         3,
         ("7", "Y", sees("Fork demo"), Word("lr=1e-3"), sees("demo-lr1e-3, a fork of demo", "+lr = 0.001"),
-         "enter", sees("demo-lr1e-3")),
+         "enter", sees("demo-lr1e-3 created: 7")),
         done=lambda world: "lr = 0.001" in (world.run.folder / FORKED_CONFIG).read_text(),
     ),
     "evaluate a checkpoint": Task(
@@ -305,7 +305,7 @@ TASKS: dict[str, Task] = {
     "GPU memory over time": Task(
         2,
         ("3", sees("Memory of GPU 0 · last 10 minutes", "peak 40.0 GiB", "█"), "-",
-         sees("whole record", "▇▇▇▇", "19m ago", "trainer 40.0")),
+         sees("whole run", "▇▇▇▇", "19m ago", "trainer 40.0")),
     ),
 }  # fmt: skip
 
