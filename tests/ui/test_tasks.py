@@ -319,6 +319,7 @@ def world(
     monkeypatch.setattr("rltui.client.queue.commands.ensure_scheduler", lambda: None)
     wire = SimpleNamespace(request=lambda *_: Plan())
     monkeypatch.setattr("rltui.client.fork.launch.connect_or_start", lambda _: nullcontext(wire))
+    monkeypatch.setattr("rltui.client.creation.launch.start_supervisor", lambda _: None)
     monkeypatch.setattr(App, "suspend", lambda _: nullcontext())
     for name in ("EDITOR", "VISUAL"):
         monkeypatch.setenv(name, "")
