@@ -44,7 +44,7 @@ def test_restarted_env_server_takes_the_orchestrator_along_to_its_new_address(bo
 
     assert not (prime.output / "configs").exists(), "an attempt of its own would move `latest`"
     assert (prime.output / "monitors/file/metrics.jsonl").exists()
-    retry_until(lambda: box.status()["step"] >= steps[-1])
+    retry_until(lambda: (box.status()["step"] or 0) >= steps[-1])
     prime.assert_down_leaves_nothing()
 
 

@@ -29,7 +29,7 @@ def test_two_runs_side_by_side(box: Box) -> None:
     second = box.run("up", *prime.files, "-l", "prime-rl", "-n", "two", "-o", "out2")
     assert second.returncode == 0, second.stderr
     assert f"port {prime.ports.env} is in use by" in second.stderr
-    assert "for the env servers" in second.stderr
+    assert "for env servers" in second.stderr
     retry_until(lambda: int(box.json("status", "two")["step"] or 0) >= 3, timeout_s=60)
     before = prime.steps("trainer")[-1]
     prime.wait_for_steps("trainer", before + 2)

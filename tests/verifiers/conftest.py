@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 VARIABLE = "RLTUI_VERIFIERS_PYTHONS"
+INSTALL = {
+    "0.1": "pip install verifiers==0.1.9.post3 torch 'transformers<5' 'datasets<4.5' accelerate peft wandb",
+    "0.4": "pip install verifiers==0.4.0 uv",
+}
+"""Version → what its tests need; `RLConfig` imports much of the extra `rl`, whose CUDA packages no test needs."""
 _USUAL = "/opt/vf019/bin/python:/opt/vf040/bin/python"
 
 
@@ -25,5 +30,5 @@ def interpreter(version: str) -> Path:
         if python.startswith(version):
             return Path(name)
     pytest.skip(
-        f"no verifiers {version} ({known}): pip install it into a venv, name its python in ${VARIABLE}"
+        f"no verifiers {version} ({known}): {INSTALL[version[:3]]} in a venv, its python in ${VARIABLE}"
     )
