@@ -39,7 +39,7 @@ def test_where_to_look(counters: Box) -> None:
         (("help",), 0, hints.HELP_COMMAND, {}, {"COMMAND": "status"}),
         (("help",), 0, hints.MAN, {}, {}),
         ((), 2, hints.STATUS, {}, {}),
-        (("up", "run.toml", "--dry-run"), 2, hints.CHECK, {}, None),
+        (("up", "rl", "@", "run.toml", "--dry-run"), 2, hints.CHECK, {}, None),
         (("serve",), 2, hints.OF_HOST, {}, None),
         (("sweep", "run.toml"), 2, hints.SWEEP, {}, None),
     )

@@ -71,7 +71,7 @@ def test_a_missing_checkout(box: Box) -> None:
     prime = prime_box(box, "C")
     folder = box.env.pop("RLTUI_PRIME_RL")
     no_checkout = box.run("attach", "--shell", "--", "true")
-    follow(box, no_checkout, hints.SHELL_IN, "--", "true", code=0, fill={"DIR": folder})
+    follow(box, no_checkout, hints.SHELL_IN, "--", "true", code=0, fill={"FOLDER": folder})
     follow(box, box.run("up", *prime.files, "--slurm", "--time", "1\n2"), hints.UP_HELP, code=0)
     up = ("up", *prime.files, "-l", "prime-rl", "-n", "one", "-o", "out")
     refusal = box.run(*up)

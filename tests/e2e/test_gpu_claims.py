@@ -75,7 +75,7 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
         is_so = [states[name]["state"] for name in order] == ["starting", "queued"] and "reserved" in waits
         return order if is_so else []
 
-    first, second = retry_until(turns, timeout_s=20)
+    first, second = retry_until(turns, timeout_s=60)
     assert inference_of(second)["reason"] == (
         f"waiting for GPU 0: needs 48.6 GiB, 80.0 GiB free; 48.6 GiB reserved for {first}, which is starting"
     )

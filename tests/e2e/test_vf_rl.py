@@ -36,7 +36,7 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     # Finding S7: samples are in the log alone, which is said; adapters are listed, and can be published.
     for command in (["rollouts", "one"], ["rollouts", "one", "--worst", "3"]):
         none = box.run(*command)
-        assert (none.returncode, "its samples are in the log of the trainer" in none.stderr) == (2, True)
+        assert (none.returncode, "its samples are in the trainer's log" in none.stderr) == (2, True)
     checkpoints = box.json("checkpoints", "one")["checkpoints"]
     assert all("adapters" in component["parts"] for component in checkpoints), checkpoints
     upload = box.json("checkpoints", "upload", "one", "8", "alice/m", "--plan")
@@ -45,7 +45,7 @@ def test_a_run_from_its_start_to_another_start(box: Box) -> None:
     assert (refusal.returncode, "holds adapters (adapter_config.json)" in refusal.stderr) == (3, True)
     plan = box.json("restart", "one", "-c", "trainer", "--plan")
     assert plan["start"] == ["inference", "trainer"]
-    assert any("cannot continue from a checkpoint" in reason for reason in plan["reasons"])
+    assert any("vf-train cannot resume from a checkpoint" in reason for reason in plan["reasons"])
     assert [component["steps"] for component in plan["archived"]] == [[4, 8]]
     refusal = box.run("restart", "one", "-c", "trainer", "--from", "8", "--yes")
     assert "cannot resume from checkpoint 8" in refusal.stderr + refusal.stdout

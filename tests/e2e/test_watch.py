@@ -65,7 +65,7 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     assert "has no log file yet" in none_yet.stderr
 
     text = box.run("status").stdout
-    assert f"{run.name} · prime-rl · observed · its logs are growing · step 3/20" in text
+    assert f"{run.name} · prime-rl · ● running · observed · step 3/20" in text
     assert "inference     ◌ no file yet  logs/latest/inference.log" in text
     assert "trainer       ● growing      logs/latest/trainer.log" in text
     for command in (
@@ -76,7 +76,7 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
     ):
         refusal = box.run(*command)
         assert refusal.returncode == 2, command
-        assert "is observed" in refusal.stderr
+        assert "is only observed" in refusal.stderr
     assert box.json("watch", str(run), "--no-tui")["experiment"] == run.name  # the same one again
     assert tree(run) == before
 

@@ -13,7 +13,7 @@ INSTALL = {
     "0.1": "pip install verifiers==0.1.9.post3 torch 'transformers<5' 'datasets<4.5' accelerate peft wandb",
     "0.4": "pip install verifiers==0.4.0 uv",
 }
-"""Version → what its tests need; `RLConfig` imports much of the extra `rl`, whose CUDA packages no test needs."""
+"""Version → what its tests need. `RLConfig` imports much of the extra `rl`, but none of its CUDA packages."""
 _USUAL = "/opt/vf019/bin/python:/opt/vf040/bin/python"
 
 
