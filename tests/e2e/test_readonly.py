@@ -37,7 +37,7 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         for action in ("stop", "restart", "start"):
             terminal.press(typed("component.trainer"), typed(f"component.{action}"), "Enter")
         terminal.press(":", *"kill")  # which has no key
-        assert "Kill the selected" not in terminal.wait_for("> kill")
+        assert "Kill the selected" not in terminal.wait_for("search all logs for kill")
         terminal.press("Escape")
         terminal.press(typed("zoom"))
         terminal.wait_for("trainer ● running")
