@@ -39,6 +39,9 @@ def test_readonly_app_shows_all_changes_nothing_and_starts_nothing(counters: Box
         terminal.press(":", *"kill")  # which has no key
         assert "Kill the selected" not in terminal.wait_for("search all logs for kill")
         terminal.press("Escape")
+        terminal.wait_until(
+            lambda screen: "gone" if "search all logs" not in screen else "", "the palette gone"
+        )
         terminal.press(typed("zoom"))
         terminal.wait_for("trainer ● running")
         after = counters.status()["components"]

@@ -25,7 +25,7 @@ restart = { policy = "never" }
 
 def _entries(box: Box) -> list[dict[str, Any]]:
     found = box.json("queue")["entries"]
-    return [{"state": "waiting", "why": "", **each} for each in found]
+    return [{"why": "", **entry} for entry in found]
 
 
 def _words(rig: Rig, job: str, words: str) -> list[str]:
@@ -50,12 +50,12 @@ def test_sweep_of_jobs_submits_as_many_as_were_allowed_until_all_have_run(cluste
     retry_until(lambda: len(submitted()) == 3, timeout_s=90.0)
     assert set(submitted()) == {f"s-seed{seed}-train 7:00" for seed in (1, 2, 3)}
     retry_until(
-        lambda: sum("waiting" in each["why"] and each["state"] == "running" for each in _entries(box)) == 3,
+        lambda: sum("waiting" in each["why"] and each["state"] == "starting" for each in _entries(box)) == 3,
         timeout_s=30.0,
     )
     last = _entries(box)[-1]
-    assert (last["state"], last["why"]) == ("waiting", "s: 3 of at most 3 running")
-    assert box.run("queue").stdout.count("pending") == 3
+    assert (last["state"], last["why"]) == ("queued", "s: 3 of at most 3 running")
+    assert box.run("queue").stdout.count("starting") == 3
 
     (box.work / "go").touch()
     rig.say("scancel", *in_the_way)
