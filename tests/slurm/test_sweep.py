@@ -60,7 +60,7 @@ def test_sweep_of_jobs_submits_as_many_as_were_allowed_until_all_have_run(cluste
     (box.work / "go").touch()
     rig.say("scancel", *in_the_way)
     retry_until(lambda: all(each["state"] == "done" for each in _entries(box)), timeout_s=120.0)
-    assert not any(each["why"] for each in _entries(box))
+    retry_until(lambda: not any(entry["why"] for entry in _entries(box)))  # the queue follows its runs
 
 
 def test_sweep_as_one_array_whose_tasks_are_runs(cluster_box: Box, rig: Rig) -> None:
