@@ -17,7 +17,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +27,8 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from rltui import settings
-from rltui.core.api import Plan, Request
+from rltui.client.fork import Fork
+from rltui.core.api import Request
 from rltui.core.states import ComponentState
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.experiments import find_experiment
@@ -39,7 +39,6 @@ pytestmark = pytest.mark.usefixtures("utc", "own_user")
 
 MOST_KEYS = 8
 LR = "trainer.optim.lr"
-FORKED_CONFIG = "demo-lr1e-3/.rltui/config/rl.toml"
 
 
 class Word(str):
@@ -68,6 +67,8 @@ class World:
     run: RealRun
     copied: list[str]
     """What has reached the clipboard, through a terminal that passes it on."""
+    forked: list[str]
+    """Diffs of the forks that would have been made."""
     theme: str = ""
 
     @property
@@ -276,7 +277,7 @@ TASKS: dict[str, Task] = {
         3,
         ("7", "Y", sees("Fork demo"), Word("lr=1e-3"), sees("demo-lr1e-3, a fork of demo", "+lr = 0.001"),
          "enter", sees("demo-lr1e-3 created: 7")),
-        done=lambda world: "lr = 0.001" in (world.run.folder / FORKED_CONFIG).read_text(),
+        done=lambda world: ["+lr = 0.001" in diff for diff in world.forked] == [True],
     ),
     "evaluate a checkpoint": Task(
         4,
@@ -317,9 +318,13 @@ def world(
     """Of the task; what would start programs for other runs is noted or left out."""
     task: Task = request.getfixturevalue("task")
     monkeypatch.setattr("rltui.client.queue.commands.ensure_scheduler", lambda: None)
-    wire = SimpleNamespace(request=lambda *_: Plan())
-    monkeypatch.setattr("rltui.client.fork.launch.connect_or_start", lambda _: nullcontext(wire))
-    monkeypatch.setattr("rltui.client.creation.launch.start_supervisor", lambda _: None)
+    forked: list[str] = []
+
+    def carry_out(prepared: Fork) -> tuple[None, tuple[str, ...]]:
+        forked.append(prepared.plan.diff)
+        return None, ()
+
+    monkeypatch.setattr("rltui.client.fork.carry_out", carry_out)
     monkeypatch.setattr(App, "suspend", lambda _: nullcontext())
     for name in ("EDITOR", "VISUAL"):
         monkeypatch.setenv(name, "")
@@ -327,7 +332,7 @@ def world(
     folder.mkdir()
     trainer = subprocess.Popen(["sleep", "600"])
     try:
-        yield World(real_run(folder, trainer.pid, collapsed=task.collapsed), copied)
+        yield World(real_run(folder, trainer.pid, collapsed=task.collapsed), copied, forked)
     finally:
         actions.remap({})
         trainer.kill()
