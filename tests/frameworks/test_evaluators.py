@@ -11,7 +11,8 @@ from tests.frameworks.prime_rl.runs import of, of_text
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, EvalCall, EvalModel, Program, RunContext
+from rltui.frameworks.base import ConfigFiles, RunContext
+from rltui.frameworks.evaluation import EvalCall, EvalModel, Program
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.prime_rl import CURRENT, MERGED, SPLIT, PrimeRl
 from rltui.frameworks.registry import get
@@ -135,39 +136,39 @@ SERVER = "--vllm.model /m --server.port 9 --router None"
 def test_prime_rl_is_evaluated_by_what_its_environment_has(
     framework: PrimeRl, config: ConfigFiles, installed: dict[str, Program], evaluator: str, server: str
 ) -> None:
-    assert framework.eval_env(config) == "reverse-text"
-    assert framework.eval_max_tokens(config) == 128
+    assert framework.evaluation.environment(config) == "reverse-text"
+    assert framework.evaluation.max_tokens(config) == 128
     call = replace(CALL, programs=installed)
-    assert " ".join(framework.evaluation(config, CONTEXT, call).argv).startswith(evaluator)
-    options = framework.eval_server(config, CONTEXT, EvalModel("model", "m", "/m"), 9, "0.4")
+    assert " ".join(framework.evaluation.command(config, CONTEXT, call).argv).startswith(evaluator)
+    options = framework.evaluation.server(config, CONTEXT, EvalModel("model", "m", "/m"), 9, "0.4")
     assert " ".join(options.argv).startswith(server)
-    base = framework.eval_model(config, CONTEXT, EvalTarget(kind="base"))
+    base = framework.evaluation.model(config, CONTEXT, EvalTarget(kind="base"))
     assert (base.name, base.step) == ("Qwen/Qwen3-0.6B", 0)
-    model = framework.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=20))
+    model = framework.evaluation.model(config, CONTEXT, EvalTarget(kind="checkpoint", step=20))
     assert model.places[0] == "/out/weights/step_20"
     assert model.marker == ("STABLE" if framework is MERGED else "")
     with pytest.raises(ConfigError, match="SFT of a prime-rl model is a separate experiment"):
-        framework.eval_model(config, CONTEXT, EvalTarget(kind="sft"))
+        framework.evaluation.model(config, CONTEXT, EvalTarget(kind="sft"))
 
 
 def test_prime_rl_without_an_evaluator_says_what_to_install() -> None:
     with pytest.raises(
         ConfigError, match=r"verifiers \(eval, vf-eval\) is not installed in the framework's environment"
     ):
-        MERGED.evaluation(OF_FEBRUARY, CONTEXT, CALL)
+        MERGED.evaluation.command(OF_FEBRUARY, CONTEXT, CALL)
     nowhere = replace(CONTEXT, run=Missing("no checkout of prime-rl is near", hint="name its folder"))
     with pytest.raises(ConfigError, match="no checkout"):
-        MERGED.evaluation(OF_FEBRUARY, nowhere, CALL)
+        MERGED.evaluation.command(OF_FEBRUARY, nowhere, CALL)
 
 
 def test_a_checkpoint_of_an_sft_run_is_called_so() -> None:
     config = of(sft={"model": {"name": "m"}, "data": {"name": "d", "batch_size": 4}})
-    model = MERGED.eval_model(config, CONTEXT, EvalTarget(kind="checkpoint", step=100))
+    model = MERGED.evaluation.model(config, CONTEXT, EvalTarget(kind="checkpoint", step=100))
     assert (model.kind, model.label) == ("sft", "sft, checkpoint 100")
 
 
 def test_any_commands_evaluate_a_folder_of_weights() -> None:
     generic = get("generic")
-    assert generic.eval_model({}, CONTEXT, EvalTarget(kind="model", model="/m")).name == "/m"
+    assert generic.evaluation.model({}, CONTEXT, EvalTarget(kind="model", model="/m")).name == "/m"
     with pytest.raises(ConfigError, match="does not define where base is"):
-        generic.eval_model({}, CONTEXT, EvalTarget(kind="base"))
+        generic.evaluation.model({}, CONTEXT, EvalTarget(kind="base"))

@@ -21,7 +21,8 @@ from rltui.core.evals import COMPONENT, SERVER, EvalRequest
 from rltui.core.knobs import Knob
 from rltui.core.layout import Layout
 from rltui.core.toml import edit
-from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall
+from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.evaluation import EvalCall
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.launch import Launcher, ManualArguments
 from rltui.services.layout_files import parts
@@ -183,7 +184,7 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
         assert launch.port == 4711
     request = EvalRequest(env="reverse-text", num_examples=7, max_tokens=99, arguments=("--seed", "6"))
     call = EvalCall(request, "http://127.0.0.1:4711/v1", "/w/base", "/results")
-    argv = TINYRL.evaluation(configs, launcher.context(configs), call).argv
+    argv = TINYRL.evaluation.command(configs, launcher.context(configs), call).argv
     launcher.assign(COMPONENT, {"command": argv})
     assert launcher.launch(COMPONENT, configs, resume_step=None).argv == argv
     parsed = load_config(EvalConfig, parse_arguments(words_of(argv), EVAL_OPTIONS))

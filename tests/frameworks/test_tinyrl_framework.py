@@ -8,7 +8,8 @@ import pytest
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import render
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.evaluation import EvalCall
 from rltui.frameworks.tinyrl import TINYRL
 
 BASE = """
@@ -162,18 +163,19 @@ def test_models_to_evaluate_are_folders_of_this_run() -> None:
         EvalTarget(kind="model", model="mine"): ["/w/mine"],
     }  # fmt: skip
     for target, folders in targets.items():
-        model = TINYRL.eval_model(files(), context(), target)
+        model = TINYRL.evaluation.model(files(), context(), target)
         assert [*model.places] == folders
         assert (model.kind, model.label, model.step) == (target.kind, target.label, target.step)
     with pytest.raises(ConfigError, match="no model in the config"):
-        TINYRL.eval_model(files("[model]\nname = 3\n"), context(), EvalTarget(kind="base"))
+        TINYRL.evaluation.model(files("[model]\nname = 3\n"), context(), EvalTarget(kind="base"))
 
 
 def test_only_the_task_that_there_is_is_evaluated() -> None:
-    assert (TINYRL.eval_env(files()), TINYRL.eval_max_tokens(files())) == ("reverse-text", 16)
+    evaluation = TINYRL.evaluation
+    assert (evaluation.environment(files()), evaluation.max_tokens(files())) == ("reverse-text", 16)
     call = EvalCall(EvalRequest(env="gsm8k"), "http://127.0.0.1:1/v1", "m", "/r")
     with pytest.raises(ConfigError, match="evaluates on reverse-text only, not on gsm8k"):
-        TINYRL.evaluation(files(), context(), call)
+        evaluation.command(files(), context(), call)
 
 
 def test_advice_names_a_knob_with_its_value() -> None:

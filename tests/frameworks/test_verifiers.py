@@ -17,7 +17,8 @@ from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, EvalCall, Program, RunContext
+from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.evaluation import EvalCall, Program
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
 from rltui.frameworks.verifiers import VF_RL, VfRl, lacking
@@ -175,16 +176,16 @@ def test_advice_names_the_levers_with_the_values_of_the_config() -> None:
 
 
 def test_an_evaluation_is_by_the_installed_vf_eval() -> None:
-    assert VF_RL.eval_env(files()) == "reverse-text"
-    assert (VF_RL.eval_max_tokens(files()), VF_RL.eval_max_tokens(files(trainer__args__max_tokens=None))) == (
-        128, 512,
-    )  # fmt: skip
+    evaluation = VF_RL.evaluation
+    assert evaluation.environment(files()) == "reverse-text"
+    assert evaluation.max_tokens(files()) == 128
+    assert evaluation.max_tokens(files(trainer__args__max_tokens=None)) == 512
     base, step = EvalTarget(kind="base"), EvalTarget(kind="checkpoint", step=50)
-    assert VF_RL.eval_model(files(), CONTEXT, base).name == SEED["model"]
+    assert evaluation.model(files(), CONTEXT, base).name == SEED["model"]
     with pytest.raises(ConfigError, match="holds adapters"):
-        VF_RL.eval_model(files(), CONTEXT, step)
+        evaluation.model(files(), CONTEXT, step)
     whole = files(trainer__args__use_lora=False)
-    assert VF_RL.eval_model(whole, CONTEXT, step).name == "/w/out/checkpoint-50"
+    assert evaluation.model(whole, CONTEXT, step).name == "/w/out/checkpoint-50"
     call = EvalCall(
         EvalRequest(env="reverse-text"),
         "http://h/v1",
@@ -192,7 +193,12 @@ def test_an_evaluation_is_by_the_installed_vf_eval() -> None:
         "/r",
         {"vf-eval": Program("0.1.9.post3", "verifiers.scripts.eval:main")},
     )
-    assert VF_RL.evaluation(files(), CONTEXT, call).argv[:4] == ("uv", "run", "vf-eval", "reverse-text")
+    assert evaluation.command(files(), CONTEXT, call).argv[:4] == (
+        "uv",
+        "run",
+        "vf-eval",
+        "reverse-text",
+    )
 
 
 def test_what_helps_where_memory_does_not_suffice() -> None:

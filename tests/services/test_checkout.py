@@ -14,7 +14,7 @@ from rltui import paths
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import Program
+from rltui.frameworks.evaluation import Program
 from rltui.frameworks.prime_rl.detection import CHECKOUT
 from rltui.services import trust
 from rltui.services.checkout import NearbyCheckout, console_scripts, generation_of, interpreter

@@ -20,7 +20,7 @@ from tests.waiting import retry_until
 
 from rltui.core.evals import EvalRequest, EvalStatistics, verdict
 from rltui.core.failure_cause import find_cause
-from rltui.frameworks.base import EvalCall
+from rltui.frameworks.evaluation import EvalCall
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.failures import COMMON
 from rltui.services.checkout import console_scripts

@@ -15,7 +15,8 @@ from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.base import ConfigFiles, EvalModel, Program
+from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.evaluation import EvalModel, Program
 from rltui.services import checkout
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings
@@ -62,13 +63,13 @@ class EvalServers:
         in a thread.
         """
         framework, record = self._setup.framework, self._setup.record
-        if framework.checkout is None or not framework.eval_packages:
+        if framework.checkout is None or not framework.evaluation.packages:
             return {}
         nearby = checkout.NearbyCheckout(
             framework.checkout, workspace=self._setup.workspace, config_files=record.config_paths
         )
         folder = nearby.programs()
-        return {} if folder is None else checkout.console_scripts(folder, framework.eval_packages)
+        return {} if folder is None else checkout.console_scripts(folder, framework.evaluation.packages)
 
     async def refuse(self, request: EvalRequest, files: ConfigFiles) -> None:
         """Refuse a request that can never be done. When it returns, it is known which GPUs there are.
@@ -92,7 +93,7 @@ class EvalServers:
         Raises:
             ConfigError: if there is none.
         """
-        model = self._setup.framework.eval_model(files, self._config.launcher.context(files), target)
+        model = self._setup.framework.evaluation.model(files, self._config.launcher.context(files), target)
         places = [place for place in model.places if _has_weights(Path(place), model.marker)]
         if places:
             return EvalModel(model.kind, model.label, places[0], model.step)
@@ -174,7 +175,7 @@ class EvalServers:
         with socket.socket() as probe:  # frees the port that it was given
             probe.bind(("127.0.0.1", 0))
             port: int = probe.getsockname()[1]
-        command = self._setup.framework.eval_server(files, context, model, port, placement.gpu_memory)
+        command = self._setup.framework.evaluation.server(files, context, model, port, placement.gpu_memory)
         self._assign(model, placement, port, command.argv if command is not None else ())
         self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
         self._runners[SERVER].start()

@@ -30,7 +30,8 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import RltuiError, UsageError
-from rltui.frameworks.base import ConfigFiles, EvalCall, EvalModel
+from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.evaluation import EvalCall, EvalModel
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.probes import ServedModel, served
 from rltui.services.runs import weights
@@ -85,10 +86,10 @@ class EvalWork:
         await self._servers.refuse(request, files)
         # with the environment and the tokens that the config has
         framework = self._setup.framework
-        env = request.env or framework.eval_env(files)
+        env = request.env or framework.evaluation.environment(files)
         if not env:
             raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
-        tokens = request.max_tokens or framework.eval_max_tokens(files)
+        tokens = request.max_tokens or framework.evaluation.max_tokens(files)
         request = request.model_copy(update={"env": env, "max_tokens": tokens})
         engine = framework.engine_memory(files)
         context = None if engine is None else engine.max_model_len
@@ -205,7 +206,7 @@ class EvalWork:
         call = EvalCall(
             request, address.url, served_model.model, str(results), programs, address.key_variable
         )
-        command = setup.framework.evaluation(files, launcher.context(files), call)
+        command = setup.framework.evaluation.command(files, launcher.context(files), call)
         arguments: dict[str, str | tuple[str, ...]] = {
             "base_url": address.url,
             "model": served_model.model,
@@ -260,7 +261,7 @@ class EvalWork:
         step = self._step() if is_now else draft.step
         kind, label = draft.kind, draft.label
         if is_now and not step and resumed is None:  # as the run begins
-            kind, step = self._setup.framework.begins_with, 0
+            kind, step = self._setup.framework.evaluation.begins_with, 0
             label = f"{kind} (now)"
         elif is_now:
             steps = f"{step or resumed}" if not step or first in (None, step) else f"{first} to {step}"

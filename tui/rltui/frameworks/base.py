@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from rltui import paths
-from rltui.core import hints
 from rltui.core.batch import BatchKnobs
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import apply_edits, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.core.failure_cause import FailurePattern
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
@@ -26,10 +24,9 @@ from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
 from rltui.core.servers import ServerAddress
 from rltui.core.template import Missing, TemplateValue
-from rltui.errors import ConfigError, UsageError
+from rltui.errors import UsageError
+from rltui.frameworks.evaluation import Evaluation
 from rltui.frameworks.failures import COMMON
-
-EVAL_HINT = f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now: the server's weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,24 +254,6 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True)
-class EvalModel:
-    """The model of an evaluation, in the terms of the framework's server."""
-
-    kind: TargetKind
-    """Kind for people: the last checkpoint of an SFT run is `sft`."""
-    label: str
-    """Name in words: `base`, `checkpoint 20`."""
-    name: str
-    """Folder of weights, absolute, or a name on the hub."""
-    step: int | None = None
-    """Step of the run with these weights."""
-    places: tuple[str, ...] = ()
-    """Alternatives to `name` if it is unknown which exists: the first with weights counts."""
-    marker: str = ""
-    """File in those folders that makes them complete."""
-
-
-@dataclass(frozen=True, slots=True)
 class WeightsMaker:
     """A command that exports loadable weights from a checkpoint with only the trainer's state."""
 
@@ -284,46 +263,6 @@ class WeightsMaker:
     """File of the checkpoint without which the export is impossible."""
     folder: str
     """Exists once they are complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A console script of an installed package."""
-
-    version: str
-    target: str
-    """Function that it calls: `verifiers.v1.cli.eval.main:main`."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvalCall:
-    request: EvalRequest
-    """The request; it names an environment."""
-    base_url: str
-    """Address of the server, with `/v1`."""
-    model: str
-    """Name of the model on the server."""
-    results: str
-    """Absolute path of an empty folder for its samples and other output."""
-    programs: Mapping[str, Program] = field(default_factory=dict)
-    """Name → program, for the installed ones of `Framework.eval_packages`."""
-    key_variable: str = ""
-    """Environment variable with the key of its API; empty: it wants none."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvalCommand:
-    """Command line of a program for an evaluation: the evaluator, or a server for it."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Variables without secrets, since the list of processes shows them."""
-    folders: tuple[str, ...] = ()
-    """Absolute paths of folders that it expects to exist."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Absolute path → text of files that it expects to exist."""
-    notes: tuple[str, ...] = ()
-    """Unexpected effects, in words, for the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,8 +337,6 @@ class Framework:
     """Options with which the launcher that writes a job's script has all components share one GPU."""
     run_roles: frozenset[str] = frozenset()
     """Layout ids of the programs that write the run. Others are not part of it, unless the layout says so."""
-    begins_with: Literal["base", "sft"] = "base"
-    """Kind, in an evaluation, of the model that the config names and a run starts from."""
     resume_keys: tuple[str, ...] = ()
     """Dotted keys, in any file, that name the checkpoint to continue from."""
     resume_elsewhere: tuple[str, ...] = ()
@@ -420,8 +357,6 @@ class Framework:
     config_models: ConfigModels | None = None
     own_packages: tuple[str, ...] = ()
     """Packages that its programs need in the interpreter of rltui, which runs them."""
-    eval_packages: tuple[str, ...] = ()
-    """Packages in its interpreter whose versions decide how an evaluation is run."""
     files: RunFiles = RunFiles()
     """Locations of a run's own files, if nothing is known of its config."""
     metrics: MetricNames = MetricNames()
@@ -571,6 +506,11 @@ class Framework:
         """Components of layouts that somebody else runs, or nobody. Raises like `inference_servers`."""
         return ("inference",) if self.inference_servers(files) else ()
 
+    @property
+    def evaluation(self) -> Evaluation:
+        """How models of its runs are evaluated."""
+        return Evaluation(self.title)
+
     # --- how it is run ---
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
@@ -618,46 +558,6 @@ class Framework:
     def names_model(self, key: str) -> bool:
         """Whether the dotted key names a model, as the one that a run begins with."""
         return key == "model" or f".{key}".endswith(".model.name")
-
-    def eval_env(self, files: ConfigFiles) -> str:
-        """The environment that the config trains on; empty if it names none."""
-        return ""
-
-    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """Limit of an answer in the config's sampling for training."""
-        return None
-
-    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """The model for `target`, which is not `now`.
-
-        Raises:
-            ConfigError: if there is no such model, or no server could load it.
-        """
-        if target.kind == "model":
-            return EvalModel("model", target.label, target.model)
-        raise ConfigError(f"{self.title} does not define where {target.label} is", hint=EVAL_HINT)
-
-    def eval_server(
-        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
-    ) -> EvalCommand | None:
-        """Further arguments of a server of that model for an evaluation: its `argv` are options, for
-        `{given.options}` in the layout's `eval-server`; `None` if there are none.
-
-        The layout's entry also gets `{given.model}`, `{given.port}`, `{given.gpus}` and, as a fraction of
-        each device, `{given.gpu_memory}`, empty without a GPU.
-        """
-        return None
-
-    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand | None:
-        """The evaluator: `argv` is the whole command, `{given.command}` in the layout's `eval`. `None`: the
-        layout has the whole command, with `{given.base_url}`, `{given.model}`, `{given.env}`,
-        `{given.num_examples}`, `{given.rollouts_per_example}`, `{given.max_tokens}` (empty: no limit is
-        named), `{given.results}` and `{given.arguments}`.
-
-        Raises:
-            ConfigError: if there is none, or it cannot do the request.
-        """
-        return None
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """Legal restarts with this config: applied until nothing changes. Empty: components restart alone,

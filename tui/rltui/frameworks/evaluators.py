@@ -14,7 +14,7 @@ from typing import Any
 from rltui.core import hints
 from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError
-from rltui.frameworks.base import EvalCall, EvalCommand
+from rltui.frameworks.evaluation import EvalCall, EvalCommand
 
 _KEY_VARIABLE = "RLTUI_EVAL_KEY"
 """Evaluators require an API key even if the server does not."""

@@ -15,7 +15,8 @@ from typing import Any
 
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Checkout, Program
+from rltui.frameworks.base import Checkout
+from rltui.frameworks.evaluation import Program
 from rltui.services.config.origins import original_files
 from rltui.services.own_files import read_regular
 

@@ -14,7 +14,6 @@ from rltui.core.batch import BatchKnobs
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.evals import EvalTarget
 from rltui.core.gpu.training import Training
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
@@ -22,22 +21,18 @@ from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
     ConfigModels,
-    EvalCall,
-    EvalCommand,
-    EvalModel,
     Parsed,
-    RunContext,
     WeightsMaker,
 )
 from rltui.frameworks.prime_rl import (
     configs,
     derived_values,
     detection,
-    evaluation,
     generation,
     log_lines,
     values,
 )
+from rltui.frameworks.prime_rl.evaluation import PrimeRlEvaluation, weights_maker
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.rules import rules
@@ -69,7 +64,7 @@ class PrimeRl(PrimeRlLaunch):
 
     overlay, reader = configs.OVERLAY, "prime-rl"
     free, foreign, switches = configs.FREE, configs.FOREIGN, configs.SWITCHES
-    checkout, eval_packages = detection.CHECKOUT, evaluation.PACKAGES
+    checkout = detection.CHECKOUT
     log_marks, facts, failures = log_lines.MARKS, log_lines.FACTS, log_lines.FAILURES
 
     def __init__(self, g: Generation, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
@@ -166,34 +161,14 @@ class PrimeRl(PrimeRlLaunch):
         """Export of torch's distributed checkpoint, by a script in its environment: its releases have
         none.
         """
-        return evaluation.weights_maker(self._config(files), run_dir, step, is_sft="sft" in files)
+        return weights_maker(self._config(files), run_dir, step, is_sft="sft" in files)
 
     def names_model(self, key: str) -> bool:
         return super().names_model(key) or key.endswith(".vllm.model")
 
-    def eval_env(self, files: ConfigFiles) -> str:
-        """The first environment for evaluations during training, else the first for training."""
-        return evaluation.environment(self._config(files))
-
-    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        return evaluation.max_tokens(self._config(files))
-
-    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """A checkpoint's weights, if they are exported or were sent through files."""
-        data, is_sft = self._config(files), "sft" in files
-        return evaluation.model(self.generation.of(data), data, context, target, is_sft=is_sft)
-
-    def eval_server(
-        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
-    ) -> EvalCommand:
-        """Options of its `inference`."""
-        del context
-        return evaluation.server(self.generation.of(self._config(files)), model, port, gpu_memory)
-
-    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
-        """Command line of `eval` or `vf-eval`."""
-        data = self._config(files)
-        return evaluation.evaluator(self.generation.of(data), data, context, call)
+    @property
+    def evaluation(self) -> PrimeRlEvaluation:
+        return PrimeRlEvaluation(self.title, self.generation, self._config)
 
     def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         """Parses log lines in every generation: only the latest writes a metrics file, too."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ from rltui.core.config_data import value_at
 from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import EvalCall, EvalCommand, EvalModel, RunContext, WeightsMaker
+from rltui.frameworks.base import ConfigFiles, RunContext, WeightsMaker
+from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
 
-PACKAGES = ("verifiers", "prime-rl")
-_MODEL = (
+_MODEL_KEYS = (
     "model.name",
     "orchestrator.model.name",
     "trainer.model.name",
@@ -40,7 +41,41 @@ the server through files.
 _STABLE = "STABLE"
 
 
-def environment(data: Mapping[str, Any]) -> str:
+@dataclass(frozen=True)
+class PrimeRlEvaluation(Evaluation):
+    """Evaluations of one generation, or of the one that its files may show."""
+
+    packages = ("verifiers", "prime-rl")
+    generation: Generation
+    config: Callable[[ConfigFiles], Mapping[str, Any]]
+    """One merged config, as the run gets it."""
+
+    def environment(self, files: ConfigFiles) -> str:
+        """The first environment for evaluations during training, else the first for training."""
+        return _environment(self.config(files))
+
+    def max_tokens(self, files: ConfigFiles) -> int | None:
+        return _max_tokens(self.config(files))
+
+    def model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+        """A checkpoint's weights, if they are exported or were sent through files."""
+        data, is_sft = self.config(files), "sft" in files
+        return _model(self.generation.of(data), data, context, target, is_sft=is_sft)
+
+    def server(
+        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
+    ) -> EvalCommand:
+        """Options of its `inference`."""
+        del context
+        return _server(self.generation.of(self.config(files)), model, port, gpu_memory)
+
+    def command(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+        """Command line of `eval` or `vf-eval`."""
+        data = self.config(files)
+        return _evaluator(self.generation.of(data), data, context, call)
+
+
+def _environment(data: Mapping[str, Any]) -> str:
     """Id of the first environment, as evaluators take it."""
     return next((id_ for id_, _ in _sources(data)), "")
 
@@ -53,13 +88,13 @@ def _sources(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
                 yield id_, row
 
 
-def max_tokens(data: Mapping[str, Any]) -> int | None:
+def _max_tokens(data: Mapping[str, Any]) -> int | None:
     """Limit of an answer during training."""
     limits = (optional_count(data, f"orchestrator.{key}") for key in _TOKENS)
     return next((tokens for tokens in limits if tokens is not None), None)
 
 
-def model(
+def _model(
     g: Generation, data: Mapping[str, Any], context: RunContext, target: EvalTarget, *, is_sft: bool
 ) -> EvalModel:
     """The model of a target.
@@ -79,7 +114,7 @@ def model(
             "SFT of a prime-rl model is a separate experiment",
             hint="evaluate its checkpoints there, or here with --model FOLDER",
         )
-    name = text(data, *_MODEL)
+    name = text(data, *_MODEL_KEYS)
     if name is None:
         raise ConfigError("no model in the config", hint=hints.EVAL_MODEL(model="NAME"))
     return EvalModel("base", "base", name, step=0)
@@ -87,7 +122,7 @@ def model(
 
 def weights_maker(data: Mapping[str, Any], run_dir: str, step: int, *, is_sft: bool) -> WeightsMaker | None:
     """Export next to the halves of the checkpoint; `None` if the config names no model."""
-    checkpoint, name = f"{run_dir}/checkpoints/step_{step}", text(data, *_MODEL)
+    checkpoint, name = f"{run_dir}/checkpoints/step_{step}", text(data, *_MODEL_KEYS)
     if name is None:
         return None
     tables = ("tokenizer", "trainer.tokenizer") if not is_sft else ("tokenizer",)
@@ -101,7 +136,7 @@ def weights_maker(data: Mapping[str, Any], run_dir: str, step: int, *, is_sft: b
     )
 
 
-def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalCommand:
+def _server(g: Generation, model: EvalModel, port: int, share: str) -> EvalCommand:
     """Options after the config of the run's own server. Without a router, which would need further ports."""
     if g.run_folders:
         argv = ["--vllm.model", model.name, "--server.port", str(port), "--router", "None"]
@@ -110,7 +145,7 @@ def server(g: Generation, model: EvalModel, port: int, share: str) -> EvalComman
     return EvalCommand((*argv, *(("--gpu-memory-utilization", share) if share else ())))
 
 
-def evaluator(g: Generation, data: Mapping[str, Any], context: RunContext, call: EvalCall) -> EvalCommand:
+def _evaluator(g: Generation, data: Mapping[str, Any], context: RunContext, call: EvalCall) -> EvalCommand:
     """The evaluator of its environment, with the options of the config.
 
     Raises:

@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.batch import BatchKnobs, accumulation, batch_values
@@ -15,24 +14,19 @@ from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.evals import EvalTarget
 from rltui.core.failure_cause import Confidence, FailurePattern
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.interpreter import module_command
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values, scaled
 from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.errors import ConfigError, UsageError
+from rltui.errors import UsageError
 from rltui.frameworks import engines
 from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
-    EvalCall,
-    EvalCommand,
-    EvalModel,
     Fact,
     Parsed,
     PortKnob,
@@ -43,6 +37,7 @@ from rltui.frameworks.base import (
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
+from rltui.frameworks.tinyrl.evaluation import TinyRlEvaluation, model_path
 from rltui.tinyrl.rules import BATCH, SHARED, following, rl_rules, sft_rules
 
 if TYPE_CHECKING:
@@ -99,7 +94,6 @@ class _TinyRl(SchemaFramework):
     reader = "the embedded engine"
     run_roles = _PAIR
     own_packages = ("torch", "transformers", "uvicorn")
-    begins_with = "sft"
     resume_keys = ("ckpt.resume_step",)
     required = (frozenset({"rl"}),)
     companions: Mapping[str, str] = {"sft": "sft.toml"}
@@ -243,7 +237,7 @@ class _TinyRl(SchemaFramework):
 
     def weights_reset(self, files: ConfigFiles, context: RunContext, root: str) -> ServiceCall:
         """The orchestrator would see to it as well; done before, nobody meets the other run's weights."""
-        folder = str(_model_path(self.sound_value(files, "model.name"), context.workspace))
+        folder = str(model_path(self.sound_value(files, "model.name"), context.workspace))
         body = {"weight_dir": folder}
         return ServiceCall(
             "inference", f"{root}/update_weights", "reset the weights to the model's", body, required=True
@@ -272,7 +266,7 @@ class _TinyRl(SchemaFramework):
             "overrides": tuple(
                 argument for name, value in options.items() for argument in (f"--{name}", str(value))
             ),
-            "model_path": _model_path(values["model.name"], context.workspace),
+            "model_path": model_path(values["model.name"], context.workspace),
             "port.inference": str(values[_PORT]),
             "host.inference": reachable_host(values["inference.server.host"] or ""),
             "gpus.orchestrator": "",
@@ -300,48 +294,9 @@ class _TinyRl(SchemaFramework):
             return ()
         return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT), by_option=True),)
 
-    # --- evaluations ---
-
-    def eval_env(self, files: ConfigFiles) -> str:
-        """The only environment, unless the config is faulty."""
-        return str(self.sound_value(files, "orchestrator.env.0.id") or "") if "rl" in files else ""
-
-    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        return self.sound_count(files, "orchestrator.sampling.max_tokens")
-
-    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """Folders of weights: RL begins with the result of SFT, and SFT stores its start in `base`."""
-        sft_model = _model_path(self.sound_value(files, "model.name"), context.workspace)
-        if isinstance(sft_model, Missing):
-            raise ConfigError(sft_model.reason, hint=sft_model.hint)
-        run = context.run_folder
-        folders = {
-            "base": (f"{sft_model}/base",),
-            "sft": (sft_model,),
-            "checkpoint": (
-                f"{run}/checkpoints/step_{target.step}/trainer/weights",
-                f"{run}/weights/step_{target.step}",
-            ),
-            "model": (str(PurePath(context.workspace) / target.model),),
-        }[target.kind]
-        return EvalModel(target.kind, target.label, folders[0], target.step, folders)
-
-    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
-        request = call.request
-        if request.env != (environment := self.eval_env(files)):
-            raise ConfigError(
-                f"the embedded engine evaluates on {environment} only, not on {request.env}",
-                hint="leave out the environment",
-            )
-        argv = [
-            *module_command("rltui.tinyrl", "eval", "@", files["rl"].path, python=context.python),
-            "--model.name", call.model, "--client.base-url", call.base_url,
-            "-n", str(request.num_examples), "-r", str(request.rollouts_per_example),
-            "--results-dir", call.results,
-        ]  # fmt: skip
-        if request.max_tokens is not None:
-            argv += ["-t", str(request.max_tokens)]
-        return EvalCommand((*argv, *request.arguments))
+    @property
+    def evaluation(self) -> TinyRlEvaluation:
+        return TinyRlEvaluation(self.title, self)
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """The same for every config: weights go through the file system, step counters must agree."""
@@ -367,12 +322,6 @@ def _sft_config(files: ConfigFiles) -> TemplateValue:
         "no sft.toml to train the model with",
         hint="add sft.toml next to the config, or set model.name to an existing model",
     )
-
-
-def _model_path(name: TomlValue, workspace: str) -> str | Missing:
-    if not isinstance(name, str) or not name:
-        return Missing("no model in the config", hint='set [model] name = "outputs/reverse-text-sft"')
-    return str(PurePath(workspace) / name)
 
 
 TINYRL = _TinyRl()

@@ -18,7 +18,6 @@ from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.evals import EvalTarget
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.json_schema import Json
 from rltui.core.knobs import KnobValue
@@ -27,7 +26,6 @@ from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.errors import ConfigError
 from rltui.frameworks import engines
 from rltui.frameworks.base import (
     Checkout,
@@ -35,9 +33,6 @@ from rltui.frameworks.base import (
     ConfigFiles,
     ConfigModels,
     Converted,
-    EvalCall,
-    EvalCommand,
-    EvalModel,
     Framework,
     Parsed,
     PortKnob,
@@ -45,11 +40,11 @@ from rltui.frameworks.base import (
     RunContext,
     RunFiles,
 )
-from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.verifiers import files as vf_files
 from rltui.frameworks.verifiers import log_lines, rules
+from rltui.frameworks.verifiers.evaluation import VfRlEvaluation
 from rltui.frameworks.verifiers.files import ARGS, is_vf_rl
 
 _DATA = resources.files(__package__) / "data"
@@ -100,7 +95,6 @@ class VfRl(SchemaFramework):
     log_marks, log_redraws = (log_lines.MARK,), True
     signs = ("checkpoint-*",)
     facts, failures = log_lines.FACTS, log_lines.FAILURES
-    eval_packages = ("verifiers",)
     metrics = MetricNames(reward="reward", trainer_step="loss", tokens_per_s="", step_time="time/step")
     checkout = Checkout(
         project="verifiers",
@@ -296,36 +290,9 @@ class VfRl(SchemaFramework):
         both = tuple(sorted(_PAIR))
         return (PortKnob("inference", rules.SERVER_PORT, port, both),) if isinstance(port, int) else ()
 
-    def eval_env(self, files: ConfigFiles) -> str:
-        """The training environment, by the name of its package."""
-        return str(value_at(files["rl"].data, "env.id") or "").rpartition("/")[2]
-
-    def eval_max_tokens(self, files: ConfigFiles) -> int | None:
-        """Limit of an answer as `RLConfig` computes it."""
-        return self.sound_count(files, rules.ANSWER) or self.sound_count(files, rules.LENGTH)
-
-    def eval_model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        name = str(files["rl"].data.get("model", ""))
-        if target.kind == "base" and name:
-            return EvalModel("base", "base", name, step=0)
-        if target.kind != "checkpoint":
-            return super().eval_model(files, context, target)
-        if self.sound_value(files, f"{ARGS}.use_lora"):
-            raise ConfigError(
-                f"{target.label} holds adapters (trainer.args.use_lora), which a server cannot load on"
-                " their own",
-                hint=f"{hints.EVAL_NOW} uses the server that has them merged, even after the run is done",
-            )
-        folder = f"{context.run_folder}/checkpoint-{target.step}"
-        return EvalModel("checkpoint", target.label, folder, target.step)
-
-    def evaluation(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
-        if isinstance(context.run, Missing):
-            raise ConfigError(context.run.reason, hint=context.run.hint)
-        args = value_at(files["rl"].data, "env.args")
-        return verifiers_eval(
-            call, context.run, args=args if isinstance(args, dict) else None, is_legacy=True
-        )
+    @property
+    def evaluation(self) -> VfRlEvaluation:
+        return VfRlEvaluation(self.title, self)
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         del files

@@ -1,0 +1,55 @@
+"""Evaluations of vf-rl: the model of its config, checkpoints without adapters, and `vf-eval`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rltui.core import hints
+from rltui.core.config_data import value_at
+from rltui.core.evals import EvalTarget
+from rltui.core.template import Missing
+from rltui.errors import ConfigError
+from rltui.frameworks.base import ConfigFiles, RunContext
+from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
+from rltui.frameworks.evaluators import verifiers_eval
+from rltui.frameworks.schemas import SchemaFramework
+from rltui.frameworks.verifiers import rules
+from rltui.frameworks.verifiers.files import ARGS
+
+
+@dataclass(frozen=True)
+class VfRlEvaluation(Evaluation):
+    packages = ("verifiers",)
+    config: SchemaFramework
+    """Reads values of its config."""
+
+    def environment(self, files: ConfigFiles) -> str:
+        """The training environment, by the name of its package."""
+        return str(value_at(files["rl"].data, "env.id") or "").rpartition("/")[2]
+
+    def max_tokens(self, files: ConfigFiles) -> int | None:
+        """Limit of an answer as `RLConfig` computes it."""
+        return self.config.sound_count(files, rules.ANSWER) or self.config.sound_count(files, rules.LENGTH)
+
+    def model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+        name = str(files["rl"].data.get("model", ""))
+        if target.kind == "base" and name:
+            return EvalModel("base", "base", name, step=0)
+        if target.kind != "checkpoint":
+            return super().model(files, context, target)
+        if self.config.sound_value(files, f"{ARGS}.use_lora"):
+            raise ConfigError(
+                f"{target.label} holds adapters (trainer.args.use_lora), which a server cannot load on"
+                " their own",
+                hint=f"{hints.EVAL_NOW} uses the server that has them merged, even after the run is done",
+            )
+        folder = f"{context.run_folder}/checkpoint-{target.step}"
+        return EvalModel("checkpoint", target.label, folder, target.step)
+
+    def command(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+        if isinstance(context.run, Missing):
+            raise ConfigError(context.run.reason, hint=context.run.hint)
+        args = value_at(files["rl"].data, "env.args")
+        return verifiers_eval(
+            call, context.run, args=args if isinstance(args, dict) else None, is_legacy=True
+        )
