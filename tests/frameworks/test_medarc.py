@@ -147,18 +147,18 @@ def test_memory_of_sft_follows_from_the_config() -> None:
     def of_sft(**tables: object) -> ConfigFiles:
         return {"sft": replace(SFT["sft"], data={**SFT["sft"].data, "data": data, **tables})}
 
-    training = MEDARC.training(of_sft())
+    training = MEDARC.gpu_needs.training(of_sft())
     assert training is not None
     assert (training.micro_batch, training.seq_len, training.batch) == (4, 4096, 32)
     assert training.is_full
-    assert MEDARC.training(RUN) is None
-    split = MEDARC.training(of_sft(deployment={"num_gpus": 2}))
+    assert MEDARC.gpu_needs.training(RUN) is None
+    split = MEDARC.gpu_needs.training(of_sft(deployment={"num_gpus": 2}))
     assert split is not None
     assert (split.processes, split.batch) == (2, 16)
-    adapted = MEDARC.training(of_sft(model={"lora": {"rank": 8}, "ac": {"freq": 1}}))
+    adapted = MEDARC.gpu_needs.training(of_sft(model={"lora": {"rank": 8}, "ac": {"freq": 1}}))
     assert adapted is not None
     assert (adapted.is_full, adapted.recomputes) == (False, True)
-    assert MEDARC.training(of_sft(data={"micro_batch_size": "many"})) is None
+    assert MEDARC.gpu_needs.training(of_sft(data={"micro_batch_size": "many"})) is None
 
 
 def test_inheritance_between_files_is_refused() -> None:

@@ -57,7 +57,7 @@ def test_what_is_below_a_wrong_value_is_no_further_problem(lines: str) -> None:
     broken = files(lines)
     assert len([problem for problem in TINYRL.check(broken) if problem.severity == "error"]) == 1
     TINYRL.template_values(broken, context())
-    assert (TINYRL.derive(broken), TINYRL.engine_memory(files("inference = 5"))) == ((), None)
+    assert (TINYRL.derive(broken), TINYRL.gpu_needs.engine(files("inference = 5"))) == ((), None)
     assert TINYRL.ports(files("inference = 5")) == ()
 
 
@@ -145,11 +145,11 @@ def test_every_program_that_computes_does_so_on_the_first_device() -> None:
 
 
 def test_engine_is_what_the_config_says() -> None:
-    engine = TINYRL.engine_memory(files(BASE + "gpu_memory_utilization = 0.4\nmax_num_seqs = 7\n"))
+    engine = TINYRL.gpu_needs.engine(files(BASE + "gpu_memory_utilization = 0.4\nmax_num_seqs = 7\n"))
     assert engine is not None
     assert (engine.component, engine.utilization, engine.model) == ("inference", 0.4, "outputs/base")
     assert engine.max_num_seqs == 7
-    assert TINYRL.engine_memory(files(BASE + "gpu_memory_utilization = 1.4\n")) is None
+    assert TINYRL.gpu_needs.engine(files(BASE + "gpu_memory_utilization = 1.4\n")) is None
 
 
 def test_models_to_evaluate_are_folders_of_this_run() -> None:

@@ -53,7 +53,7 @@ def test_a_config_without_inference_says_where_it_is(
     assert tuple(server.url for server in servers) == url
     assert {server.key_variable for server in servers} == {variable}
     assert prime.external(configs) == ("inference",)
-    assert prime.engine_memory(configs) is None
+    assert prime.gpu_needs.engine(configs) is None
     assert all(port.component != "inference" for port in prime.ports(configs)), "no port is asked for"
     layout = layout_files.load(layout_files.find(prime.layouts["orchestrator" if "split" in name else "rl"]))
     left = expand_instances(layout, prime.instances(configs), without=prime.external(configs))

@@ -251,7 +251,7 @@ def test_env_servers_are_named_as_prime_rl_does() -> None:
 
 
 def test_engine_memory_has_vllms_names() -> None:
-    memory = PRIME_RL.engine_memory(
+    memory = PRIME_RL.gpu_needs.engine(
         of_text('[model]\nname = "m"\n[inference.vllm]\ngpu_memory_utilization = 0.3\nmax_num_seqs = 8')
     )
     assert memory is not None

@@ -93,7 +93,7 @@ def test_config_without_a_server_says_what_to_do() -> None:
     fault = MERGED.template_values(configs, CONTEXT)["config.inference"]
     assert isinstance(fault, Missing)
     assert "[inference]" in fault.reason
-    assert MERGED.engine_memory(configs) is None
+    assert MERGED.gpu_needs.engine(configs) is None
     assert MERGED.ports(configs) == ()
 
 

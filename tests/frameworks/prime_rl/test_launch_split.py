@@ -72,12 +72,12 @@ def test_environment_is_that_of_the_launcher() -> None:
 
 def test_engine_memory_is_read_from_its_file() -> None:
     configs = of(inference={"gpu_memory_utilization": 0.5, "model": {"name": "m", "max_model_len": 99}})
-    memory = SPLIT.engine_memory(configs)
+    memory = SPLIT.gpu_needs.engine(configs)
     assert memory is not None
     assert (memory.utilization, memory.model, memory.max_model_len) == (0.5, "m", 99)
     assert memory.version == (0, 10)
-    assert SPLIT.engine_memory(of(inference={"gpu_memory_utilization": 1.5})) is None
-    assert SPLIT.engine_memory(SFT) is None
+    assert SPLIT.gpu_needs.engine(of(inference={"gpu_memory_utilization": 1.5})) is None
+    assert SPLIT.gpu_needs.engine(SFT) is None
 
 
 def test_restart_rules_know_the_pair_and_the_new_server() -> None:

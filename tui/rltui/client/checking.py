@@ -286,7 +286,7 @@ def _memory(
     from rltui.services.gpu.sampling import read_once
 
     is_elsewhere = run.layout.submits or any(spec.is_remote for spec in run.layout.automatic)
-    count = None if is_elsewhere else run.framework.gpu_count(run.files)
+    count = None if is_elsewhere else run.framework.gpu_needs.count(run.files)
     report = read_once()
     if count and not report.available:
         return (), (Blocker(reason=f"{count_text(count, 'GPU')} needed, 0 found", hint=report.reason or ""),)

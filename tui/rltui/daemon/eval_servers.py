@@ -202,7 +202,7 @@ class EvalServers:
     def _find_placement(self, model: EvalModel, files: ConfigFiles) -> _Placement | str:
         """The device with the most room, and how much of it; a reason in words where there is none."""
         framework = self._setup.framework
-        engine = framework.engine_memory(files)
+        engine = framework.gpu_needs.engine(files)
         names = self._config.launcher.context(files).devices
         devices = [(name, chosen[0]) for name in names if (chosen := self._readings.chosen(name))]
         # where nothing of the run has devices, the server of an evaluation needs none, either

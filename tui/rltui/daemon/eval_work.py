@@ -91,7 +91,7 @@ class EvalWork:
             raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
         tokens = request.max_tokens or framework.evaluation.max_tokens(files)
         request = request.model_copy(update={"env": env, "max_tokens": tokens})
-        engine = framework.engine_memory(files)
+        engine = framework.gpu_needs.engine(files)
         context = None if engine is None else engine.max_model_len
         if (
             request.target.kind == "now"

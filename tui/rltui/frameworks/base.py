@@ -15,8 +15,6 @@ from rltui.core.config_data import apply_edits, value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import FailurePattern
-from rltui.core.gpu.budget import EngineMemory
-from rltui.core.gpu.training import Training
 from rltui.core.json_schema import Json
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
@@ -27,6 +25,7 @@ from rltui.core.template import Missing, TemplateValue
 from rltui.errors import UsageError
 from rltui.frameworks.evaluation import Evaluation
 from rltui.frameworks.failures import COMMON
+from rltui.frameworks.gpu_needs import GpuNeeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,10 +390,6 @@ class Framework:
         """
         return ()
 
-    def gpu_count(self, files: ConfigFiles) -> int | None:
-        """GPUs that a run cannot do without, or as many as are known; `None` if it may run without one."""
-        return None
-
     def asks_for_cluster(self, files: ConfigFiles) -> bool:
         """The config itself says that the run is to be submitted to SLURM."""
         return False
@@ -473,13 +468,6 @@ class Framework:
         """Id of a health rule → advice for this config, in words."""
         return {}
 
-    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        return None
-
-    def training(self, files: ConfigFiles) -> Training | None:
-        """Values that decide about the memory of the supervised trainer; `None` if there is none."""
-        return None
-
     def output_dir(self, files: ConfigFiles) -> str | None:
         """The output folder that the config names, relative to the workspace."""
         return None
@@ -505,6 +493,11 @@ class Framework:
     def external(self, files: ConfigFiles) -> tuple[str, ...]:
         """Components of layouts that somebody else runs, or nobody. Raises like `inference_servers`."""
         return ("inference",) if self.inference_servers(files) else ()
+
+    @property
+    def gpu_needs(self) -> GpuNeeds:
+        """What its programs need of the GPUs."""
+        return GpuNeeds()
 
     @property
     def evaluation(self) -> Evaluation:

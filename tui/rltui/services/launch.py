@@ -146,7 +146,7 @@ class Launcher:
         self._layout = layout
         self._framework = framework
         self._choose = choose
-        self._engine_memory = FilesCache(framework.engine_memory)
+        self._engine_memory = FilesCache(framework.gpu_needs.engine)
         self._run_contexts = FilesCache(self._run_context)
         self._template_cache = FilesCache(self._template_values)
         self._arguments: dict[str, ManualArguments] = {}

@@ -14,7 +14,6 @@ from rltui.core.batch import BatchKnobs
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.gpu.training import Training
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import (
@@ -108,10 +107,6 @@ class PrimeRl(PrimeRlLaunch):
             return configs.best_alone(file.role, file.data)[0]
         return configs.best(self.id, file.role, file.data)[0]
 
-    def gpu_count(self, files: ConfigFiles) -> int | None:
-        counts = (item.value for item in self.derive(files) if item.name == "GPUs")
-        return next((count for count in counts if isinstance(count, int)), 1)
-
     def merges_deeply(self, data: Mapping[str, Any]) -> bool:
         """True for files since March 2026."""
         if self.id == configs.CURRENT:
@@ -141,11 +136,6 @@ class PrimeRl(PrimeRlLaunch):
 
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
         return derived_values.bottleneck_knobs(self.names(files))
-
-    def training(self, files: ConfigFiles) -> Training | None:
-        """Training of `sft`. `None` while a value has a wrong type or is out of bounds."""
-        sound_values = self.sound_values(files) if "sft" in files else None
-        return None if sound_values is None else derived_values.training(sound_values, self.names(files))
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         """The shared value, or that of one program."""

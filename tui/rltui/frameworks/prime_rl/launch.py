@@ -13,27 +13,23 @@ from typing import Any
 from rltui.core import hints
 from rltui.core.config_data import apply_edits, value_at
 from rltui.core.evals import SERVER
-from rltui.core.gpu.budget import EngineMemory
-from rltui.core.kinds import is_number
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.servers import ServerAddress, server_url
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.text import count_text
-from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks import engines
 from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
+from rltui.frameworks.prime_rl.gpu_needs import PrimeRlGpuNeeds
 from rltui.frameworks.prime_rl.values import (
     SPLITS,
     count,
     instances,
     is_table,
     numbers,
-    optional_count,
     sources,
     text,
     texts,
@@ -75,10 +71,6 @@ _NO_INFERENCE = Missing(
 )
 _SERVER = "http://localhost:8000/v1"
 """Default address of a server in prime-rl."""
-_UTILIZATION = 0.9
-"""vLLM's own default; prime-rl does not change it."""
-_MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
-_TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
 
 
 _ON_CLUSTER = Missing(
@@ -102,10 +94,14 @@ class PrimeRlLaunch(SchemaFramework):
         """The server is one that the config would start, of another experiment."""
         self.files = generation.rl_files
 
+    @property
+    def gpu_needs(self) -> PrimeRlGpuNeeds:
+        return PrimeRlGpuNeeds(self, self._generation_of, self._rl, is_served=bool(self.servers))
+
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
         g, data = self._generation_of(files), self._config(files)
-        split, memory = _split(g, data, context.devices), self.engine_memory(files)
+        split, memory = _split(g, data, context.devices), self.gpu_needs.engine(files)
         launcher_split = _split(g, data, context.devices, by_launcher=True)
         both = ",".join(dict.fromkeys((*launcher_split.inference, *launcher_split.trainer)))
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
@@ -205,31 +201,6 @@ class PrimeRlLaunch(SchemaFramework):
             variables[g.shared_wandb] = context.run_id or context.name
         devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
         return {**variables, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else variables
-
-    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        """Memory that vLLM takes; `None` without a server, and if the utilization is no share."""
-        g, data = self._generation_of(files), self._rl(files)
-        share = value_at(data, g.utilization)
-        share = _UTILIZATION if share is None else share
-        if not is_number(share) or not 0 < share <= 1:
-            return None
-        if self.servers or not is_table(data, "inference"):
-            return None
-        return EngineMemory(
-            "inference",
-            float(share),
-            rules=engines.RULES,
-            model=text(data, *_MODEL),
-            dtype=text(data, "inference.vllm.dtype", "inference.model.dtype"),
-            kv_cache_dtype=text(data, "inference.vllm.kv_cache_dtype", "inference.vllm_extra.kv_cache_dtype"),
-            tensor_parallel=max(1, *(count(data, key, 1) for key in _TENSOR_PARALLEL)),
-            max_model_len=_argument(data, "max_model_len"),
-            max_num_seqs=_argument(data, "max_num_seqs"),
-            max_num_batched_tokens=_argument(data, "max_num_batched_tokens"),
-            enforce_eager=any(value is True for value in _arguments(data, "enforce_eager")),
-            kv_cache_memory_bytes=_argument(data, "kv_cache_memory_bytes"),
-            version=g.vllm,
-        )
 
     def output_dir(self, files: ConfigFiles) -> str | None:
         for role in ("rl", *_WRITERS):
@@ -571,16 +542,6 @@ def _resume(g: Generation, data: Mapping[str, Any], context: RunContext) -> dict
     if context.resume_step is not None:
         return {**dict.fromkeys(g.resume_cleared), g.resume_step: context.resume_step}
     return {} if g.resume_dir and text(data, g.resume_dir) is not None else dict.fromkeys(g.resume_cleared)
-
-
-def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:
-    """Values of an argument of vLLM in the tables of all generations."""
-    return [value_at(data, f"inference.{table}.{name}") for table in ("vllm", "model", "vllm_extra")]
-
-
-def _argument(data: Mapping[str, Any], name: str) -> int | None:
-    numbers_ = (optional_count({name: value}, name) for value in _arguments(data, name))
-    return next((number for number in numbers_ if number is not None), None)
 
 
 def _run_name(files: ConfigFiles, context: RunContext) -> str:

@@ -15,7 +15,6 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.failure_cause import Confidence, FailurePattern
-from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values, scaled
@@ -23,7 +22,6 @@ from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
-from rltui.frameworks import engines
 from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
@@ -38,6 +36,7 @@ from rltui.frameworks.failures import COMMON
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.tinyrl.evaluation import TinyRlEvaluation, model_path
+from rltui.frameworks.tinyrl.gpu_needs import UTILIZATION, TinyRlGpuNeeds
 from rltui.tinyrl.rules import BATCH, SHARED, following, rl_rules, sft_rules
 
 if TYPE_CHECKING:
@@ -48,9 +47,8 @@ _PAIR = frozenset({"orchestrator", "trainer"})
 _SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
 _SIGNS = ("seed", "inference.max_num_seqs", "data.min_chars", "data.max_chars", "data.give_up_frac")
 _PORT = "inference.server.port"
-_UTILIZATION = "inference.gpu_memory_utilization"
 _ANSWER = "orchestrator.sampling.max_tokens"
-_USED_KNOBS = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", _UTILIZATION)
+_USED_KNOBS = ("ckpt.resume_step", "model.name", _PORT, "inference.server.host", UTILIZATION)
 _CONCEPTS = (resources.files(__package__) / "data" / "concepts.toml").read_text(encoding="utf-8")
 
 _REFUSALS = (
@@ -171,25 +169,6 @@ class _TinyRl(SchemaFramework):
             lead="max_async_level",
         )
 
-    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        """Memory that the inference server takes on a CUDA device, as vLLM does; `None` for faulty values."""
-        if self.server:
-            return None
-        names = (_UTILIZATION, "inference.model.max_model_len", "inference.max_num_seqs")
-        utilization, max_model_len, max_num_seqs = (self.sound_value(files, name) for name in names)
-        if utilization is None or max_model_len is None or max_num_seqs is None:
-            return None
-        return EngineMemory(
-            "inference",
-            utilization,
-            rules=engines.RULES,
-            model=self.sound_value(files, "model.name"),
-            max_model_len=max_model_len,
-            max_num_seqs=max_num_seqs,
-            dtype="float32",
-            enforce_eager=True,
-        )
-
     def advice(self, files: ConfigFiles) -> Mapping[str, str]:
         values = self.sound_values(files)
         if values is None or "rl" not in files:
@@ -271,7 +250,7 @@ class _TinyRl(SchemaFramework):
             "host.inference": reachable_host(values["inference.server.host"] or ""),
             "gpus.orchestrator": "",
             **dict.fromkeys(("gpus.inference", "gpus.trainer", "gpus.sft"), device),
-            "gpu_memory.inference": str(values[_UTILIZATION]) if context.cuda_devices else "",
+            "gpu_memory.inference": str(values[UTILIZATION]) if context.cuda_devices else "",
             "config.sft": _sft_config(files),
         }
 
@@ -293,6 +272,10 @@ class _TinyRl(SchemaFramework):
         if self.server or port is None or self.values(files).get("orchestrator.client.base_url") is not None:
             return ()
         return (PortKnob("inference", _PORT, port, self.overlay.readers_of(_PORT), by_option=True),)
+
+    @property
+    def gpu_needs(self) -> TinyRlGpuNeeds:
+        return TinyRlGpuNeeds(self, is_served=bool(self.server))
 
     @property
     def evaluation(self) -> TinyRlEvaluation:

@@ -18,7 +18,6 @@ from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.gpu.budget import EngineMemory
 from rltui.core.json_schema import Json
 from rltui.core.knobs import KnobValue
 from rltui.core.metrics import MetricNames
@@ -26,7 +25,6 @@ from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks import engines
 from rltui.frameworks.base import (
     Checkout,
     ConfigFile,
@@ -46,6 +44,7 @@ from rltui.frameworks.verifiers import files as vf_files
 from rltui.frameworks.verifiers import log_lines, rules
 from rltui.frameworks.verifiers.evaluation import VfRlEvaluation
 from rltui.frameworks.verifiers.files import ARGS, is_vf_rl
+from rltui.frameworks.verifiers.gpu_needs import VfRlGpuNeeds
 
 _DATA = resources.files(__package__) / "data"
 _PAIR = frozenset({"inference", "trainer"})
@@ -148,10 +147,6 @@ class VfRl(SchemaFramework):
         """The installed one, else that of the last release."""
         return self._schemas.get(file.role) or vf_files.snapshot()
 
-    def gpu_count(self, files: ConfigFiles) -> int | None:
-        del files
-        return 2  # inference and trainer cannot share one
-
     def rules(self, names: Names) -> Sequence[Rule]:
         del names
         return rules.rules()
@@ -201,29 +196,6 @@ class VfRl(SchemaFramework):
         v = self.sound_values(files)
         return {} if v is None else rules.advice(v)
 
-    def engine_memory(self, files: ConfigFiles) -> EngineMemory | None:
-        """Memory that vLLM takes; `None` while a value is faulty."""
-        v = self.sound_values(files)
-        if v is None:
-            return None
-        args = {
-            key.rpartition(".")[2]: value for key, value in v.items() if key.startswith("inference.args.")
-        }
-        return EngineMemory(
-            "inference",
-            float(args["gpu_memory_utilization"]),
-            rules=engines.RULES,
-            model=v["model"],
-            dtype=args["dtype"],
-            kv_cache_dtype=args["kv_cache_dtype"],
-            tensor_parallel=args["tensor_parallel_size"],
-            max_model_len=args["max_model_len"],
-            max_num_seqs=args["max_num_seqs"],
-            max_num_batched_tokens=args["max_num_batched_tokens"],
-            enforce_eager=args["enforce_eager"],
-            version=(0, 10),
-        )
-
     def output_dir(self, files: ConfigFiles) -> str | None:
         """`outputs/<run_name>`, unless the file sets another."""
         return self.sound_text(files, f"{ARGS}.output_dir")
@@ -239,7 +211,7 @@ class VfRl(SchemaFramework):
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`model`, `env_id`, `install_environment`, `vllm_arguments`, `config.trainer`, `gpus.<id>` …"""
         data = files["rl"].data
-        memory, split = self.engine_memory(files), self._split(files, context.devices)
+        memory, split = self.gpu_needs.engine(files), self._split(files, context.devices)
         port = str(self._port(files, context))
         # as vf-rl spells them, but each value is one word, and a list several
         arguments: list[str] = []
@@ -289,6 +261,10 @@ class VfRl(SchemaFramework):
         port = self.sound_value(files, rules.SERVER_PORT)
         both = tuple(sorted(_PAIR))
         return (PortKnob("inference", rules.SERVER_PORT, port, both),) if isinstance(port, int) else ()
+
+    @property
+    def gpu_needs(self) -> VfRlGpuNeeds:
+        return VfRlGpuNeeds(self)
 
     @property
     def evaluation(self) -> VfRlEvaluation:

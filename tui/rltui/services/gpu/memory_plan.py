@@ -143,7 +143,7 @@ class EngineHistory:
 
     def _engine(self, attempt_dir: Path) -> EngineMemory | None:
         try:
-            return self._framework.engine_memory(read_snapshot(attempt_dir, self._framework).files)
+            return self._framework.gpu_needs.engine(read_snapshot(attempt_dir, self._framework).files)
         except ConfigError:  # damaged since
             return None
 
@@ -268,7 +268,7 @@ class MemoryPlan:
         return replace(user, training=training) if is_trainer else user
 
     def _read_training(self, files: ConfigFiles) -> TrainingNeed | None:
-        training = self._framework.training(files)
+        training = self._framework.gpu_needs.training(files)
         if training is None:
             return None
         folder = training.model and model_folder(
