@@ -30,7 +30,10 @@ class FakeFrontend:
     async def done(self) -> None:
         """Until all work that commands have begun has ended."""
         while self._work:
-            await self._work.pop(0)
+            try:
+                await self._work.pop(0)
+            except RltuiError as error:
+                await self.show_error(error)
 
     def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:
         del changes

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pkgutil import resolve_name
 from typing import ClassVar
 
@@ -176,7 +176,13 @@ class BaseScreen(NotifyingScreen[None]):
             coroutine.close()
             self.notify("Still busy with the last request", markup=False)
         else:
-            in_background(self, lambda: coroutine, group=_WORK)
+            in_background(self, partial(self._carry_out, coroutine), group=_WORK)
+
+    async def _carry_out(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except RltuiError as error:
+            await self.show_error(error)
 
     async def prompt(self, dialog: Screen[ScreenResultType]) -> ScreenResultType | None:
         return await self.app.push_screen_wait(dialog)
@@ -261,13 +267,9 @@ class BaseScreen(NotifyingScreen[None]):
         self.work(self._show_moment_of_step(step, component), changes=False)
 
     async def _show_moment_of_step(self, step: int, component: str | None) -> None:
-        try:
-            async with self.waiting(f"Looking for step {step}"):
-                series = await asyncio.to_thread(self.experiment.open_series)
-                moment = await asyncio.to_thread(time_of_step, series, step)
-        except RltuiError as error:
-            await self.show_error(error)
-            return
+        async with self.waiting(f"Looking for step {step}"):
+            series = await asyncio.to_thread(self.experiment.open_series)
+            moment = await asyncio.to_thread(time_of_step, series, step)
         if moment is None:
             self.notify(f"no step {step} in the metrics of this run", severity="warning", markup=False)
         else:

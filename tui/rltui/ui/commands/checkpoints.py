@@ -77,21 +77,18 @@ class CheckpointCommands:
         if choice is None:
             return
         retention = choices[choice][0]
-        try:
-            async with frontend.waiting("Listing what would be deleted", cancels=True):
-                plan = await self._experiment.plan_prune(retention)
-            if plan.is_empty:
-                frontend.notify("Nothing to delete", markup=False)
-                return
-            title = "Delete checkpoints? This cannot be undone."
-            if await frontend.prompt(RowsDialog(title, prune_rows(plan), "Delete", is_danger=True)):
-                steps = tuple(checkpoint.step for checkpoint in plan.delete)
-                async with frontend.waiting("Deleting checkpoints"):
-                    result = await self._experiment.prune(retention, steps)
-                frontend.notify(f"Checkpoints deleted; {size_text(result.frees_bytes)} freed", markup=False)
-                await self._on_change()
-        except RltuiError as error:
-            await frontend.show_error(error)
+        async with frontend.waiting("Listing what would be deleted", cancels=True):
+            plan = await self._experiment.plan_prune(retention)
+        if plan.is_empty:
+            frontend.notify("Nothing to delete", markup=False)
+            return
+        title = "Delete checkpoints? This cannot be undone."
+        if await frontend.prompt(RowsDialog(title, prune_rows(plan), "Delete", is_danger=True)):
+            steps = tuple(checkpoint.step for checkpoint in plan.delete)
+            async with frontend.waiting("Deleting checkpoints"):
+                result = await self._experiment.prune(retention, steps)
+            frontend.notify(f"Checkpoints deleted; {size_text(result.frees_bytes)} freed", markup=False)
+            await self._on_change()
 
     def bring_back(self) -> None:
         """Ask which of the sets that restarts moved aside comes back, and show what that moves."""
@@ -113,13 +110,10 @@ class CheckpointCommands:
         dialog = RowsDialog(f"Restore {name}?", restore_rows(sets[name]), "Restore", is_danger=False)
         if not await frontend.prompt(dialog):
             return
-        try:
-            async with frontend.waiting(f"Restoring {name}"):
-                await self._experiment.bring_back(name)
-            frontend.notify(f"{name} restored; files written since are set aside", markup=False)
-            await self._on_change()
-        except RltuiError as error:
-            await frontend.show_error(error)
+        async with frontend.waiting(f"Restoring {name}"):
+            await self._experiment.bring_back(name)
+        frontend.notify(f"{name} restored; files written since are set aside", markup=False)
+        await self._on_change()
 
     def publish(self) -> None:
         """Ask where to upload the selected one, then show what that uploads. Asks, default no."""

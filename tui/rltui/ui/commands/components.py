@@ -9,7 +9,6 @@ from textual.message import Message
 
 from rltui.core.api import ComponentStatus, Request
 from rltui.core.states import ALIVE_STATES
-from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, Scope, key_of
 from rltui.ui.base_screen import BaseScreen
@@ -137,12 +136,9 @@ class ComponentCommands:
     async def _open_shell(self) -> None:
         component = self._selected_component()
         like = None if component is None or component.manual else component.id
-        try:
-            async with self._frontend.waiting("Opening a shell"):
-                shell = await self._experiment.open_shell(like)
-            self._frontend.post_message(AttachRequested(shell))
-        except RltuiError as error:
-            await self._frontend.show_error(error)
+        async with self._frontend.waiting("Opening a shell"):
+            shell = await self._experiment.open_shell(like)
+        self._frontend.post_message(AttachRequested(shell))
 
     def show_script(self) -> None:
         if script := self._job_script:
@@ -182,13 +178,9 @@ class ComponentCommands:
 
     async def _choose_checkpoint(self, request: Request) -> int | None:
         """One of those that `request` could continue from, newest first."""
-        try:
-            async with self._frontend.waiting("Looking for checkpoints", cancels=True):
-                steps = (await self._experiment.plan(request)).checkpoints
-                report = await self._experiment.checkpoints() if steps else None
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return None
+        async with self._frontend.waiting("Looking for checkpoints", cancels=True):
+            steps = (await self._experiment.plan(request)).checkpoints
+            report = await self._experiment.checkpoints() if steps else None
         if not steps:
             self._frontend.notify(
                 "No checkpoint to restart from: none is complete yet, or no trainer restarts"

@@ -28,7 +28,7 @@ Outcome = Literal["written", "dropped", "kept", "again"]
 
 
 class ConfigDialogue:
-    """The coroutines behind the keys. They end in dialogs, never in exceptions a person could cause."""
+    """The coroutines behind the keys, for `Frontend.work`: what was typed is kept where one of them fails."""
 
     def __init__(self, frontend: Frontend, state: ExperimentState) -> None:
         self._frontend = frontend
@@ -64,10 +64,10 @@ class ConfigDialogue:
         try:
             async with self._frontend.waiting(f"Writing {knob.key}"):
                 plan = await self._experiment.execute(request)
-        except ConflictError as error:
-            await self._review_conflict(request, Question(f"Write {knob.key}?"), error)
-        except RltuiError as error:
-            await self._frontend.show_error(error)
+        except ConflictError:
+            if not await self._has_conflicts(request):
+                raise
+            await self._review(request, Question(f"Write {knob.key}?"))
         else:
             self._report_written(plan, request)
 
@@ -104,18 +104,13 @@ class ConfigDialogue:
         heading = f"Go back to checkpoint {step}"
         if not offer.edit and not offer.edits:
             request = Request(action="restart", resume_step=step)
-            try:
-                async with self._frontend.waiting(
-                    f"Planning the restart from checkpoint {step}", cancels=True
-                ):
-                    plan = await self._experiment.plan(request)
-                dialog = PlanDialog(plan, f"{heading}?", verb="Go back")
-                if await self._frontend.prompt(dialog):
-                    async with self._frontend.waiting(f"Going back to checkpoint {step}"):
-                        plan = await self._experiment.execute(with_consent(request, plan))
-                    self._notify(done_text(plan))
-            except RltuiError as error:
-                await self._frontend.show_error(error)
+            async with self._frontend.waiting(f"Planning the restart from checkpoint {step}", cancels=True):
+                plan = await self._experiment.plan(request)
+            dialog = PlanDialog(plan, f"{heading}?", verb="Go back")
+            if await self._frontend.prompt(dialog):
+                async with self._frontend.waiting(f"Going back to checkpoint {step}"):
+                    plan = await self._experiment.execute(with_consent(request, plan))
+                self._notify(done_text(plan))
             return
         edits = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
         suffix = " before that edit" if offer.edit else ""
@@ -131,12 +126,8 @@ class ConfigDialogue:
         """The batch counted the other way, reviewed like every edit."""
         if (generation := self._state.table.converts_to) is None:
             return
-        try:
-            async with self._frontend.waiting("Counting the batch", cancels=True):
-                first = await self._experiment.convert(generation)
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return
+        async with self._frontend.waiting("Counting the batch", cancels=True):
+            first = await self._experiment.convert(generation)
         dialog = ConverterDialog(first, lambda mean: self._experiment.convert(generation, mean))
         conversion = await self._frontend.prompt(dialog)
         if conversion is not None:
@@ -149,13 +140,9 @@ class ConfigDialogue:
         For a copy of the run's own, also how it differs from the original.
         """
         plan = None
-        try:
-            if readers:
-                async with self._frontend.waiting("Planning the restart", cancels=True):
-                    plan = await self._experiment.plan(Request(action="restart", components=readers))
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return
+        if readers:
+            async with self._frontend.waiting("Planning the restart", cancels=True):
+                plan = await self._experiment.plan(Request(action="restart", components=readers))
         dialog = PendingDialog(self._state.knobs, plan, self._state.table.since_origin)
         await self._frontend.prompt(dialog)
 
@@ -164,14 +151,11 @@ class ConfigDialogue:
 
         `path`: which of the files; `None` asks where there are several.
         """
-        try:
-            if (path := path or await self._choose_file()) is None:
-                return
-            draft = await self._draft_of(path)
-            while draft is not None:
-                draft = await self._edit_draft(draft)
-        except RltuiError as error:
-            await self._frontend.show_error(error)
+        if (path := path or await self._choose_file()) is None:
+            return
+        draft = await self._draft_of(path)
+        while draft is not None:
+            draft = await self._edit_draft(draft)
 
     async def _draft_of(self, path: str) -> TextDraft | None:
         """The file as it is, or what was left unwritten the last time."""
@@ -230,8 +214,7 @@ class ConfigDialogue:
                     plan = await self._experiment.plan(thorough_request)
             except RltuiError as error:
                 if not question.may_edit_again:
-                    await self._frontend.show_error(error)
-                    return "kept"
+                    raise
                 # A text that is no TOML can be mended, and is not lost meanwhile.
                 return "again" if await self._frontend.prompt(EditAgain(error)) else "kept"
             if plan.conflicts:
@@ -258,22 +241,12 @@ class ConfigDialogue:
             async with self._frontend.waiting("Writing and restarting" if request.restart else "Writing"):
                 plan = await self._experiment.execute(request)
             self._report_written(plan, request)
-        except ConflictError as error:
-            if await self._has_conflicts(request):
+        except RltuiError as error:
+            if isinstance(error, ConflictError) and await self._has_conflicts(request):
                 return None
             await self._frontend.show_error(error)
             return "kept"
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return "kept"
         return "written"
-
-    async def _review_conflict(self, request: Request, question: Question, error: ConflictError) -> None:
-        """A refused edit: ask whose version counts where that was why; else say why."""
-        if await self._has_conflicts(request):
-            await self._review(request, question)
-        else:
-            await self._frontend.show_error(error)
 
     async def _has_conflicts(self, request: Request) -> bool:
         try:

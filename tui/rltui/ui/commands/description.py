@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 
 from rltui.client.experiment import Experiment
-from rltui.errors import RltuiError
 from rltui.ui.commands.frontend import Frontend
 
 
@@ -26,13 +25,9 @@ class DescriptionCommands:
         from rltui.ui.dialogs.description import DescriptionDialog  # the first frame needs none of this
         from rltui.views.description import component_facts, run_facts, value_facts
 
-        try:
-            async with self._frontend.waiting("Reading the description", cancels=True):
-                experiment = await asyncio.to_thread(find)
-                run = await asyncio.to_thread(experiment.describe)
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return
+        async with self._frontend.waiting("Reading the description", cancels=True):
+            experiment = await asyncio.to_thread(find)
+            run = await asyncio.to_thread(experiment.describe)
         now = self._clock()
         described = next((item for item in run.components if item.id == component), None)
         if described is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rltui.core.evals import EvalRequest
-from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.evaluation import EvalDialog, targets
@@ -24,13 +23,9 @@ class EvaluationCommands:
         self._frontend.work(self._evaluate(target))
 
     async def _evaluate(self, target: str) -> None:
-        try:
-            async with self._frontend.waiting("Listing the models to evaluate", cancels=True):
-                report = await self._experiment.evals()
-                complete = (await self._experiment.checkpoints()).complete
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return
+        async with self._frontend.waiting("Listing the models to evaluate", cancels=True):
+            report = await self._experiment.evals()
+            complete = (await self._experiment.checkpoints()).complete
         status = self._state.status
         has_sft = status is not None and any(component.id == "sft" for component in status.components)
         choices = targets([checkpoint.step for checkpoint in complete], report, has_sft=has_sft)

@@ -42,28 +42,23 @@ class ExperimentCommands:
     async def execute(self, confirmable: ConfirmableRequest) -> None:
         """Do what `request` does, within work that has begun."""
         frontend, request = self._frontend, confirmable.request
-        try:
-            async with frontend.waiting(f"Planning: {confirmable.heading.rstrip('?')}", cancels=True):
-                plan = await self._experiment.plan(request)
-            if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
-                frontend.notify(nothing_text(plan), markup=False)
+        async with frontend.waiting(f"Planning: {confirmable.heading.rstrip('?')}", cancels=True):
+            plan = await self._experiment.plan(request)
+        if not (plan.stop or plan.start or plan.diff or plan.free or plan.blocked):
+            frontend.notify(nothing_text(plan), markup=False)
+            return
+        loss = loss_of_plan(plan, request)
+        must_ask = decide(request.action, loss, has_terminal=True, yes=False) is Decision.ASK
+        if confirmable.danger or must_ask or plan.blocked:
+            dialog = PlanDialog(plan, confirmable.heading, verb=confirmable.verb, danger=confirmable.danger)
+            answer = await frontend.prompt(dialog)
+            if isinstance(answer, str):
+                await self._edit(answer)
+            if answer is not True:
                 return
-            loss = loss_of_plan(plan, request)
-            must_ask = decide(request.action, loss, has_terminal=True, yes=False) is Decision.ASK
-            if confirmable.danger or must_ask or plan.blocked:
-                dialog = PlanDialog(
-                    plan, confirmable.heading, verb=confirmable.verb, danger=confirmable.danger
-                )
-                answer = await frontend.prompt(dialog)
-                if isinstance(answer, str):
-                    await self._edit(answer)
-                if answer is not True:
-                    return
-            async with frontend.waiting(confirmable.heading.rstrip("?")):
-                result = await self._experiment.execute(with_consent(request, plan))
-            frontend.notify(done_text(result), markup=False)
-        except RltuiError as error:
-            await frontend.show_error(error)
+        async with frontend.waiting(confirmable.heading.rstrip("?")):
+            result = await self._experiment.execute(with_consent(request, plan))
+        frontend.notify(done_text(result), markup=False)
 
     async def _edit(self, key: str) -> None:
         from rltui.ui.commands.config_dialogue import ConfigDialogue  # has commands of an experiment itself

@@ -6,7 +6,6 @@ import asyncio
 
 from rltui.core.forks import ForkPlan, ForkRequest
 from rltui.core.runs import RunRow
-from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.fork import ForkDialog
@@ -29,13 +28,9 @@ class ForkCommands:
     async def _fork_open(self, begin: str) -> None:
         runs, state = self._app_state.runs, self._app_state.current
         folder = state.status.output_dir if state is not None and state.status is not None else ""
-        try:
-            async with self._frontend.waiting("Updating the run list", cancels=True):
-                await asyncio.to_thread(runs.catch_up)
-                rows = await asyncio.to_thread(runs.rows)
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return
+        async with self._frontend.waiting("Updating the run list", cancels=True):
+            await asyncio.to_thread(runs.catch_up)
+            rows = await asyncio.to_thread(runs.rows)
         row = next((row for row in rows if folder and row.folder == folder), None)
         if row is None:
             self._frontend.notify("This run is not indexed yet; try again in a moment", markup=False)

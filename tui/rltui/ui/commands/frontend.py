@@ -16,7 +16,10 @@ class Frontend(Protocol):
     """`BaseScreen` is one; tests have one without an app."""
 
     def work(self, coroutine: Coroutine[None, None, None], *, changes: bool = True) -> None:
-        """Carry it out, one at a time; not where it `changes` something and nothing may be changed."""
+        """Carry it out, one at a time; not where it `changes` something and nothing may be changed.
+
+        An `RltuiError` ends it, and is told in a dialog.
+        """
 
     async def prompt(self, dialog: Screen[ScreenResultType]) -> ScreenResultType | None:
         """The answer to a dialog; `None` where it was left without one."""

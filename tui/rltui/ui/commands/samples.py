@@ -109,12 +109,8 @@ class SampleExport:
         ending = await self._frontend.prompt(ChoiceMenu(f"Write {count} as", _FORMATS))
         if ending is None:
             return
-        try:
-            async with self._frontend.waiting(f"Writing {count}"):
-                path = await asyncio.to_thread(self._export, samples, ending)
-        except RltuiError as error:
-            await self._frontend.show_error(error)
-            return
+        async with self._frontend.waiting(f"Writing {count}"):
+            path = await asyncio.to_thread(self._export, samples, ending)
         self._frontend.notify(f"Written: {clean_line(str(path))}", timeout=15, markup=False)
 
     def _export(self, samples: list[tuple[BatchKey, Sample]], ending: str) -> Path:

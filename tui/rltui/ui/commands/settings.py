@@ -9,19 +9,15 @@ from typing import Any
 from textual.app import App, SuspendNotSupported
 
 from rltui.client.runs import Runs
-from rltui.errors import ConfigError, RltuiError
+from rltui.errors import ConfigError
 from rltui.ui import keymap
-from rltui.ui.dialogs.base import EditAgain, show_error
+from rltui.ui.dialogs.base import EditAgain
 from rltui.ui.text import clean_line
 
 
 async def edit_settings(app: App[Any], runs: Runs, key: str) -> None:
     """Open the settings at the line of `key`; what comes back is checked before it is written."""
-    try:
-        file = await asyncio.to_thread(runs.settings)
-    except RltuiError as error:
-        await show_error(app, error)
-        return
+    file = await asyncio.to_thread(runs.settings)
     text = file.text
     line = next((setting.line for setting in file.known if setting.key == key), 1)
     outcome = ""
@@ -42,7 +38,4 @@ async def edit_settings(app: App[Any], runs: Runs, key: str) -> None:
         except ConfigError as error:
             if not await app.push_screen_wait(EditAgain(error)):
                 outcome = "Not written"
-        except RltuiError as error:
-            await show_error(app, error)
-            return
     app.notify(outcome, markup=False)

@@ -9,7 +9,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rltui.core.compare import Comparison
-from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import SCREEN_KEYS
@@ -112,24 +111,21 @@ class CompareScreen(ResourceScreen):
             return
         runs, rows = self.app_state.runs, self._comparison.runs
         names = [clean_line(run.name) for run in rows]
-        try:
-            async with self.waiting(f"Opening {len(rows)} runs", cancels=True):
-                state = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self.app_state)
-                screen: MetricsScreen | RolloutScreen
-                if curves:
-                    series = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
-                    screen = MetricsScreen(self.app_state, state, [*map(Run, names, series)])
-                else:
-                    rollouts = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
-                    screen = RolloutScreen(
-                        self.app_state,
-                        state,
-                        subject=f"compared with {', '.join(names[1:])}",
-                        prompts=in_other_runs([*zip(names[1:], rollouts, strict=True)]),
-                    )
-            await self.app.push_screen(screen)
-        except RltuiError as error:
-            await self.show_error(error)
+        async with self.waiting(f"Opening {len(rows)} runs", cancels=True):
+            state = ExperimentState(await asyncio.to_thread(runs.open, rows[0].id), self.app_state)
+            screen: MetricsScreen | RolloutScreen
+            if curves:
+                series = [await asyncio.to_thread(runs.open_series, run.id) for run in rows]
+                screen = MetricsScreen(self.app_state, state, [*map(Run, names, series)])
+            else:
+                rollouts = [await asyncio.to_thread(runs.open_rollouts, run.id) for run in rows[1:]]
+                screen = RolloutScreen(
+                    self.app_state,
+                    state,
+                    subject=f"compared with {', '.join(names[1:])}",
+                    prompts=in_other_runs([*zip(names[1:], rollouts, strict=True)]),
+                )
+        await self.app.push_screen(screen)
 
     def action_show_screen(self, name: str) -> None:
         """Metrics and rollouts are of these runs, rollouts of the first: comparing there finds its prompt in

@@ -6,7 +6,6 @@ from textual.content import Content
 
 from rltui.core.evals import EvalReport, Evaluation, QueuedEval
 from rltui.core.text import truncate
-from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
@@ -187,12 +186,8 @@ class EvalScreen(ResourceScreen):
             self.work(self._cancel(queued))
 
     async def _cancel(self, queued: QueuedEval) -> None:
-        try:
-            async with self.waiting("Cancelling the evaluation"):
-                self._report = await self.experiment.cancel_eval(queued.id)
-        except RltuiError as error:
-            await self.show_error(error)
-            return
+        async with self.waiting("Cancelling the evaluation"):
+            self._report = await self.experiment.cancel_eval(queued.id)
         self.notify(f"Cancelled: {clean_line(queued.label)}", markup=False)
         self.show()
 

@@ -10,7 +10,6 @@ from textual.content import Content
 from rltui.core.queue import QueueAction, QueueEntry, RunQueue
 from rltui.core.runs import RunRow
 from rltui.core.states import ENTRY_STATES
-from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Action, Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import SCREEN_KEYS
@@ -122,11 +121,8 @@ class QueueScreen(ResourceScreen):
             self.show_screen("runs")
 
     async def _change(self, action: QueueAction, entry: str = "", position: str = "") -> None:
-        try:
-            async with self.waiting("Changing the queue"):
-                await asyncio.to_thread(self.app_state.runs.change_queue, action, entry, place=position)
-        except RltuiError as error:
-            await self.show_error(error)
+        async with self.waiting("Changing the queue"):
+            await asyncio.to_thread(self.app_state.runs.change_queue, action, entry, place=position)
         await self.look()
 
     def enabled(self, command: str, *arguments: object) -> bool:

@@ -192,12 +192,8 @@ class RunsScreen(ResourceScreen):
     # keys
 
     async def _start_demo(self) -> None:
-        try:
-            async with self.waiting("Starting the demo"):
-                run_id = await asyncio.to_thread(self.app_state.runs.start_demo)
-        except RltuiError as error:
-            await self.show_error(error)
-            return
+        async with self.waiting("Starting the demo"):
+            run_id = await asyncio.to_thread(self.app_state.runs.start_demo)
         await self.look()
         self.post_message(self.OpenRunRequested(run_id))
 
