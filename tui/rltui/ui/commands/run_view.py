@@ -14,7 +14,7 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.dialogs.base import ChoiceMenu
 from rltui.ui.dialogs.columns import ColumnDialog
-from rltui.ui.dialogs.search_line import Search, SearchLine
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.run_list import RunList
 from rltui.ui.text import clean_line
 from rltui.views.run_filter import parse_filter
@@ -81,14 +81,12 @@ class RunViewCommands:
         key = line_key(line) if (line := self._cursor()) is not None else ""
         self._screen.app.push_screen(
             SearchLine(
-                Search(
-                    self._query if self._runs.selection.filter is not None else "",
-                    "part of a name, tag:baseline, reward > 0.8 and lr < 1e-5",
-                    self.search_for,
-                    lambda: self._query_problem or count_text(len(self._runs.listing.lines), "run"),
-                    self._move,
-                    lambda: self.select(self._runs.selection, key),
-                )
+                self._query if self._runs.selection.filter is not None else "",
+                "part of a name, tag:baseline, reward > 0.8 and lr < 1e-5",
+                show=self.search_for,
+                status=lambda: self._query_problem or count_text(len(self._runs.listing.lines), "run"),
+                move=self._move,
+                go_back=lambda: self.select(self._runs.selection, key),
             )
         )
 

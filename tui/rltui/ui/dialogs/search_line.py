@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,23 +15,6 @@ from rltui.ui.key_bindings import keys, own
 from rltui.ui.text import clean_line
 
 _STATUS_INTERVAL_S = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """Search of a screen or pane, as the line does it."""
-
-    text: str
-    """Text that the line begins with, and that is searched again where the typing is cancelled."""
-    placeholder: str
-    show: Callable[[str], object]
-    """Show what matches a text; empty: everything."""
-    status: Callable[[], str]
-    """How much matches, or why a text cannot be searched."""
-    move: Callable[[int], object]
-    """Go to the next match or row (1), or to the one before (-1), while the line is open."""
-    go_back: Callable[[], object] = lambda: None
-    """Go to the place where the typing began."""
 
 
 class SearchLine(TypingScreen[None]):
@@ -56,10 +38,25 @@ class SearchLine(TypingScreen[None]):
         own("search.previous", "up", "move(-1)", "previous", "Go to the previous match", Scope.DIALOG),
     )  # fmt: skip
 
-    def __init__(self, search: Search) -> None:
-        super().__init__(Input(search.text, placeholder=search.placeholder, compact=True))
-        self._search = search
-        self._shown_text = search.text
+    def __init__(
+        self,
+        text: str,
+        placeholder: str,
+        *,
+        show: Callable[[str], object],
+        status: Callable[[], str],
+        move: Callable[[int], object],
+        go_back: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`text`: the line begins with it, and it is searched again where the typing is cancelled.
+
+        `show` shows what matches a text; empty: everything. `status` says how much matches, or why a text
+        cannot be searched. `move` goes to the next match or row (1), or to the one before (-1), while the
+        line is open, `go_back` to the place where the typing began.
+        """
+        super().__init__(Input(text, placeholder=placeholder, compact=True))
+        self._former_text = self._shown_text = text
+        self._search, self._tell, self._move, self._go_back = show, status, move, go_back
         self._status = Static(classes="search-status", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -80,15 +77,15 @@ class SearchLine(TypingScreen[None]):
     def _look(self) -> None:
         if self.entered_text != self._shown_text:
             self._shown_text = self.entered_text
-            self._search.show(self.entered_text)
+            self._search(self.entered_text)
         self._show_status()
 
     def _show_status(self) -> None:
-        self._status.update(clean_line(self._search.status()) if self.entered_text else "")
+        self._status.update(clean_line(self._tell()) if self.entered_text else "")
 
     def action_move(self, step: int) -> None:
         self._look()
-        self._search.move(step)
+        self._move(step)
 
     @on(Input.Submitted)
     def action_keep(self) -> None:
@@ -96,7 +93,7 @@ class SearchLine(TypingScreen[None]):
         self.dismiss(None)
 
     def action_cancel(self) -> None:
-        if self._shown_text != self._search.text:
-            self._search.show(self._search.text)
-        self._search.go_back()
+        if self._shown_text != self._former_text:
+            self._search(self._former_text)
+        self._go_back()
         self.dismiss(None)

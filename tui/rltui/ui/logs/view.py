@@ -24,7 +24,7 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of
 from rltui.ui.background import is_in_front
 from rltui.ui.copying import CopyRequested
-from rltui.ui.dialogs.search_line import Search, SearchLine
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.logs.model import LogModel, VisibleRow
 from rltui.ui.logs.mouse import MouseSelection
@@ -336,14 +336,12 @@ class LogView(Widget, can_focus=True):
 
         self.app.push_screen(
             SearchLine(
-                Search(
-                    query.text if query is not None else "",
-                    "text, or a regular expression; uppercase letters match case",
-                    show,
-                    lambda: self.model.search_status,
-                    partial(self.action_command, "model.go_to_match"),
-                    go_back,
-                )
+                query.text if query is not None else "",
+                "text, or a regular expression; uppercase letters match case",
+                show=show,
+                status=lambda: self.model.search_status,
+                move=partial(self.action_command, "model.go_to_match"),
+                go_back=go_back,
             )
         )
 

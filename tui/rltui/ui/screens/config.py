@@ -21,7 +21,7 @@ from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.commands.config import CONFIG_KEYS, ConfigCommands
 from rltui.ui.copying import CopyRequested
-from rltui.ui.dialogs.search_line import Search, SearchLine
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.state import AppState
@@ -309,14 +309,12 @@ class ConfigScreen(BaseScreen):
         key = self._rows.key
         self.app.push_screen(
             SearchLine(
-                Search(
-                    self._filter.words,
-                    "words from keys, meanings or values",
-                    self._search_for,
-                    lambda: count_text(len(self._rows.keys), "key"),
-                    self._rows.move,
-                    lambda: self._rows.go_to(key or ""),
-                )
+                self._filter.words,
+                "words from keys, meanings or values",
+                show=self._search_for,
+                status=lambda: count_text(len(self._rows.keys), "key"),
+                move=self._rows.move,
+                go_back=lambda: self._rows.go_to(key or ""),
             )
         )
 

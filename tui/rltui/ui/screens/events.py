@@ -6,13 +6,11 @@ import asyncio
 from dataclasses import replace
 
 from rltui.core.events import first_line
-from rltui.core.text import count_text
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.copying import CopyRequested
 from rltui.ui.dialogs.base import ChoiceMenu
-from rltui.ui.dialogs.search_line import Search, SearchLine
 from rltui.ui.event_listing import EventListing
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.screens import SCREENS
@@ -44,6 +42,7 @@ class EventScreen(ResourceScreen):
 
     part = "events"
     reading = "Reading the events"
+    search_words = ("words from events or diffs", "event")
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
@@ -92,12 +91,12 @@ class EventScreen(ResourceScreen):
     # what is shown
 
     def action_choose_kind(self) -> None:
-        self.app.push_screen(ChoiceMenu("Filter events", self._listing.choices), self._take_choice)
+        def take(choice: str | None) -> None:
+            if choice is not None:
+                self._listing.choose(choice)
+                self._list_again()
 
-    def _take_choice(self, choice: str | None) -> None:
-        if choice is not None:
-            self._listing.choose(choice)
-            self._list_again()
+        self.app.push_screen(ChoiceMenu("Filter events", self._listing.choices), take)
 
     def _list_again(self) -> None:
         self.rows.key = self._listing.relist(self.rows.key)
@@ -107,29 +106,18 @@ class EventScreen(ResourceScreen):
         self._is_folded = not self._is_folded
         self.rows.reload()
 
-    def action_search(self) -> None:
-        key = self.rows.key
-        self.app.push_screen(
-            SearchLine(
-                Search(
-                    self._listing.filter.words,
-                    "words from events or diffs",
-                    self._search_for,
-                    lambda: count_text(len(self._listing.listed), "event"),
-                    self.rows.move,
-                    lambda: self.rows.go_to(key or ""),
-                )
-            )
-        )
+    @property
+    def words(self) -> str:
+        return self._listing.filter.words
 
-    def _search_for(self, words: str) -> None:
+    def search_for(self, words: str) -> None:
         self._listing.filter = replace(self._listing.filter, words=words)
         self._list_again()
 
     def action_back(self) -> None:
-        if self._listing.filter.words:
-            self._search_for("")
-        elif self._listing.is_filtered:
+        if self.end_search():
+            return
+        if self._listing.is_filtered:
             self._listing.show_usual()
             self._list_again()
         else:

@@ -20,7 +20,7 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, SEARCH_AIM, BaseScreen
-from rltui.ui.dialogs.search_line import Search, SearchLine
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.logs.view import LogView
@@ -329,14 +329,12 @@ class LogScreen(BaseScreen):
 
         self.app.push_screen(
             SearchLine(
-                Search(
-                    text,
-                    "text or regular expression, in all logs and attempts",
-                    show,
-                    self._match_count,
-                    partial(self._pane.action_command, "model.move_rows"),
-                    lambda: self._go(tab),
-                )
+                text,
+                "text or regular expression, in all logs and attempts",
+                show=show,
+                status=self._match_count,
+                move=partial(self._pane.action_command, "model.move_rows"),
+                go_back=lambda: self._go(tab),
             )
         )
 

@@ -29,7 +29,7 @@ from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.commands.charts import ChartCommands
-from rltui.ui.dialogs.search_line import Search, SearchLine
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean_line
@@ -275,13 +275,11 @@ class MetricsScreen(BaseScreen):
     def action_search(self) -> None:
         self.app.push_screen(
             SearchLine(
-                Search(
-                    self._pattern,
-                    "regular expression, for titles and series",
-                    self._search_for,
-                    lambda: self._problem or count_text(len(self._grid.charts), "chart"),
-                    partial(self.action_move, 0),
-                )
+                self._pattern,
+                "regular expression, for titles and series",
+                show=self._search_for,
+                status=lambda: self._problem or count_text(len(self._grid.charts), "chart"),
+                move=partial(self.action_move, 0),
             )
         )
 

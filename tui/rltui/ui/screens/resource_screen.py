@@ -16,7 +16,7 @@ from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
-from rltui.ui.dialogs.search_line import Search, SearchLine
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.paragraphs import hanging
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT
@@ -41,6 +41,8 @@ class ResourceScreen(BaseScreen):
     """Begins the ids of its widgets."""
     interval_s: ClassVar[float | None] = None
     """The resource is asked for this often; `None`: once it is opened, and as `hurry` says."""
+    search_words: ClassVar = ("words from rows", "row")
+    """Where the words of a search are looked for, and what is counted."""
 
     def __init__(self, app_state: AppState, arranged: Arranged[Any] | None = None) -> None:
         """`arranged`: what `action_sort` and `action_narrow` turn, where there is something to."""
@@ -53,7 +55,6 @@ class ResourceScreen(BaseScreen):
         """Set it to have the next question asked at once."""
         self._arranged = arranged
         self._words = ""
-        """Words that a row must have to be listed."""
         self.above: Sequence[Widget] = ()
         """Widgets between the title and the rows."""
         self.title_line = TitleLine(id=f"{self.part}-title")
@@ -157,26 +158,32 @@ class ResourceScreen(BaseScreen):
         self.refresh_bindings()
 
     def action_search(self) -> None:
-        key = self.rows.key
-        search = Search(
-            self._words,
-            "words from rows",
-            self._search_for,
-            lambda: count_text(len(self.rows.keys), "row"),
-            self.rows.move,
-            lambda: self.rows.go_to(key or ""),
+        key, (placeholder, row_name) = self.rows.key, self.search_words
+        self.app.push_screen(
+            SearchLine(
+                self.words,
+                placeholder,
+                show=self.search_for,
+                status=lambda: count_text(len(self.rows.keys), row_name),
+                move=self.rows.move,
+                go_back=lambda: self.rows.go_to(key or ""),
+            )
         )
-        self.app.push_screen(SearchLine(search))
 
-    def _search_for(self, words: str) -> None:
+    @property
+    def words(self) -> str:
+        """Words that a row must have to be listed."""
+        return self._words
+
+    def search_for(self, words: str) -> None:
         self._words = words
         self.show()
 
     def end_search(self) -> bool:
         """Whether there was one."""
-        was_searched = bool(self._words)
+        was_searched = bool(self.words)
         if was_searched:
-            self._search_for("")
+            self.search_for("")
         return was_searched
 
     def action_back(self) -> None:

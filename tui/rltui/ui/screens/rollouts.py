@@ -24,7 +24,7 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.commands.samples import SampleComparison, SampleExport
 from rltui.ui.copying import CopyRequested
-from rltui.ui.dialogs.search_line import Search, SearchLine
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.found_prompts import FindPrompts, FoundPrompt, at_other_steps
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
@@ -411,14 +411,12 @@ class RolloutScreen(BaseScreen):
         index = self._samples.cursor_index
         self.app.push_screen(
             SearchLine(
-                Search(
-                    self._query if self._listing.matches is not None else "",
-                    "text or regular expression, in the samples of this step",
-                    self._search_for,
-                    lambda: self._progress or count_text(len(self._listing.matches or ()), "sample"),
-                    self.action_next_sample,
-                    lambda: self._samples.go_to(index),
-                )
+                self._query if self._listing.matches is not None else "",
+                "text or regular expression, in the samples of this step",
+                show=self._search_for,
+                status=lambda: self._progress or count_text(len(self._listing.matches or ()), "sample"),
+                move=self.action_next_sample,
+                go_back=lambda: self._samples.go_to(index),
             )
         )
 
