@@ -178,7 +178,8 @@ async def test_what_comes_is_drawn_and_another_run_takes_its_place(open_app: Ope
 async def test_nothing_measured_yet_is_said(open_app: Opener) -> None:
     async with open_app(FakeExperiment()) as pilot:
         await press(pilot, "4")
-        await until(pilot, lambda: "0 charts of 0 series" in text_of(pilot, "title"))
+        await until(pilot, lambda: "No metrics yet" in text_of(pilot, "line"))
+        assert "0 charts" not in text_of(pilot, "title"), "said once"
         await press(pilot, *("enter", "comma", "plus", "M", "W", "p", "left_square_bracket"))
         assert "No metrics yet" in text_of(pilot, "line")
         await press(pilot, "1")
