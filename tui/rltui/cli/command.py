@@ -20,6 +20,9 @@ from rltui.core import hints
 from rltui.core.text import unknown_name
 from rltui.errors import UsageError
 
+_ENDING = {None: "", "?": "", "*": "…", "+": "…"}
+"""Number of values, as argparse has it → the sign behind their name."""
+
 
 class Declared(Protocol):
     """One argument, or a group of them."""
@@ -77,6 +80,21 @@ class Argument(NamedTuple):
         """`?`, `*` or `+`; `None` for exactly one value."""
         nargs: str | None = self.settings.get("nargs")
         return nargs
+
+    @property
+    def typed(self) -> str:
+        """How a help writes it: `-l, --layout LAYOUT`, `--[no-]wait`, `CONFIG…`."""
+        value = self.metavar or "|".join(self.choices)
+        if not self.is_option:
+            name = value or self.dest.upper()
+            return name if name.endswith("…") else f"{name}{_ENDING[self.nargs]}"
+        if not self.takes_value:
+            first, *others = self.option_names
+            is_switch = bool(others) and others[0].startswith("--no-")
+            return f"--[no-]{first.removeprefix('--')}" if is_switch else ", ".join((first, *others))
+        if self.nargs in ("?", "*"):
+            value = f"[{value}{_ENDING[self.nargs]}]"
+        return f"{', '.join(self.names)} {value}".rstrip()
 
     @property
     def option_names(self) -> Iterator[str]:
@@ -201,6 +219,16 @@ class Command(NamedTuple):
         return [_HELP, *(argument for item in self.declared for argument in item.arguments())]
 
     @property
+    def visible(self) -> list[Argument]:
+        """The arguments that a help names, `--help` first."""
+        return [argument for argument in self.arguments if not argument.is_hidden]
+
+    @property
+    def words(self) -> list[Argument]:
+        """The visible arguments by place."""
+        return [argument for argument in self.visible if not argument.is_option]
+
+    @property
     def options(self) -> Options:
         return options_of(self.arguments)
 
@@ -276,7 +304,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if missing := re.match("the following arguments are required: (.*)", message):
-            visible = {item.metavar for item in self._command.arguments if not item.is_hidden}
+            visible = {item.metavar for item in self._command.visible}
             message = f"missing: {', '.join(name for name in missing[1].split(', ') if name in visible)}"
         raise UsageError(message, hint=hints.OPTIONS(command=self._command.name.split()))
 

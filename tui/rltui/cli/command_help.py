@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rltui.cli.arguments import GENERAL
@@ -20,7 +20,6 @@ _WIDEST_NAME = 26
 """Cells of an option whose text begins on the same line."""
 _MOST_EXAMPLES = 3
 """Of a command with verbs."""
-_ENDING = {None: "", "?": "", "*": "…", "+": "…"}
 
 
 def print_help(command: Command, _: Arguments) -> int:
@@ -31,7 +30,8 @@ def print_help(command: Command, _: Arguments) -> int:
 def help_text(command: Command, *, with_page: bool = True) -> str:
     """`with_page`: name the page of help that has the command's name, where there is one."""
     width = help_width()
-    page = [f"See also: {hints.HELP_PAGE(page=command.name)}"] if with_page and _has_page(command) else []
+    has_page = with_page and any(_PAGES.glob(f"*-{command.name}.txt"))
+    page = [f"See also: {hints.HELP_PAGE(page=command.name)}"] if has_page else []
     lines = [*wrap(command.description, width), "", *wrap(f"Usage: {usage(command)}", width)]
     if verbs := VERBS.get(command.name):
         lines += _examples(_examples_of_verbs(command))
@@ -39,22 +39,18 @@ def help_text(command: Command, *, with_page: bool = True) -> str:
         first = f"Default verb: {next(iter(verbs))}"
         lines += ["", first, f"Options of a verb: {hints.HELP_VERB(noun=command.name)}", *page]
         return "\n".join(lines) + "\n"
-    words = [item for item in command.arguments if not item.is_option and not item.is_hidden]
-    lines += section_lines("", ((word_names(item), item.text) for item in words), width)[1:]
+    lines += argument_lines("", command.words, width)[1:]
     lines += _examples(command.examples)
     for heading, options in _options_by_heading(command.declared).items():
-        lines += section_lines(heading, ((option_names(item), item.text) for item in options), width)
-    for group in _groups_on_pages(command.declared):
-        lines += ["", style(f"{_title(group.title)} {hints.HELP_PAGE(page=group.page)}", "head")]
+        lines += argument_lines(heading, options, width)
+    for group in command.declared:
+        if isinstance(group, Group) and group.page:
+            lines += ["", style(f"{_title(group.title)} {hints.HELP_PAGE(page=group.page)}", "head")]
     if command.epilog:
         lines += ["", *wrap(command.epilog, width)]
     if page:
         lines += ["", *page]
     return "\n".join(lines) + "\n"
-
-
-def _has_page(command: Command) -> bool:
-    return any(_PAGES.glob(f"*-{command.name}.txt"))
 
 
 def help_width() -> int:
@@ -63,9 +59,7 @@ def help_width() -> int:
 
 def options_text(group: Group) -> str:
     """The options of a group, for the page of help that has them."""
-    return "\n".join(
-        section_lines("", ((option_names(item), item.text) for item in group.arguments()), _WIDTH)[1:]
-    )
+    return "\n".join(argument_lines("", group.arguments(), _WIDTH)[1:])
 
 
 def exit_code_lines() -> list[str]:
@@ -75,25 +69,8 @@ def exit_code_lines() -> list[str]:
 def usage(command: Command) -> str:
     if command.name in VERBS:
         return f"rltui {command.name} [VERB] [options]"
-    words = [item for item in command.arguments if not item.is_option and not item.is_hidden]
-    places = [f"[{word_names(item)}]" if item.nargs in ("?", "*") else word_names(item) for item in words]
-    return " ".join(filter(None, (f"rltui {command.name}", *places, "[options]")))
-
-
-def option_names(option: Argument) -> str:
-    """`-l, --layout LAYOUT`; `--[no-]wait`."""
-    names = option.names if option.takes_value else [*option.option_names]
-    if len(names) > 1 and names[1].startswith("--no-"):
-        return f"--[no-]{names[0].removeprefix('--')}"
-    value = option.metavar or "|".join(option.choices)
-    if option.takes_value and option.nargs in ("?", "*"):
-        value = f"[{value}{_ENDING[option.nargs]}]"
-    return f"{', '.join(names)} {value if option.takes_value else ''}".rstrip()
-
-
-def word_names(word: Argument) -> str:
-    name = word.metavar or "|".join(word.choices) or word.dest.upper()
-    return name if name.endswith("…") else f"{name}{_ENDING[word.nargs]}"
+    places = [f"[{word.typed}]" if word.nargs in ("?", "*") else word.typed for word in command.words]
+    return " ".join((f"rltui {command.name}", *places, "[options]"))
 
 
 def _title(heading: str) -> str:
@@ -107,21 +84,21 @@ def _examples_of_verbs(command: Command) -> list[str]:
 
 
 def _examples(lines: Iterable[str]) -> list[str]:
-    return _part("examples", [_example(line) for line in lines])
+    parts = (line.partition("  # ") for line in lines)
+    return _part("examples", [f"  {style(f'rltui {line}', 'key')}{sign}{text}" for line, sign, text in parts])
 
 
 def _part(heading: str, lines: Sequence[str]) -> list[str]:
     return ["", *([style(_title(heading), "head")] if heading else []), *lines] if lines else []
 
 
-def _example(line: str) -> str:
-    command, _, comment = line.partition("  # ")
-    return f"  {style(f'rltui {command}', 'key')}" + (f"  # {comment}" if comment else "")
+def argument_lines(heading: str, arguments: Iterable[Argument], width: int) -> list[str]:
+    return section_lines(heading, ((item.typed, item.text) for item in arguments), width)
 
 
 def section_lines(heading: str, rows: Iterable[tuple[str, str]], width: int) -> list[str]:
     """Names beside their texts; a name that is too long has a line of its own."""
-    pairs = [(name, text.replace("%%", "%")) for name, text in rows]
+    pairs = [*rows]
     fitting = [width_of(name) for name, _ in pairs if width_of(name) <= _WIDEST_NAME]
     column = max(fitting, default=0) + 4
     lines = []
@@ -145,7 +122,3 @@ def _options_by_heading(declared: Iterable[Declared]) -> dict[str, list[Argument
                 options.setdefault(argument.heading, []).append(argument)
     general = options.pop(GENERAL, [])
     return {**options, GENERAL: general}
-
-
-def _groups_on_pages(declared: Iterable[Declared]) -> Iterator[Group]:
-    yield from (item for item in declared if isinstance(item, Group) and item.page)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rltui.cli.arguments import SLURM
 from rltui.cli.command_help import exit_code_lines, options_text
-from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES
+from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
 from rltui.views.experiment import exit_code
 
 _FOLDER = Path(__file__).parent / "help"
@@ -27,28 +26,18 @@ def page(topic: str) -> str:
     text = {_name(file): file for file in _files()}[topic].read_text(encoding="utf-8")
     if topic == SLURM.page:
         text += f"\nOptions of up, sweep and queue add:\n{options_text(SLURM)}\n"
-    for place, lines in _TABLES.items():
-        text = text.replace(f"{{{place}}}", "\n".join(lines()))
+    tables = {
+        "exit codes": exit_code_lines(),
+        "run states": [f"  {exit_code(badge.word)}{_state_line(badge)}" for badge in RUN_STATES.values()],
+        "component states": map(_state_line, SHOWN_COMPONENT_STATES),
+    }
+    for place, lines in tables.items():
+        text = text.replace(f"{{{place}}}", "\n".join(lines))
     return text
 
 
-def _run_states() -> list[str]:
-    return [
-        f"  {exit_code(badge.word)}  {badge.sign} {badge.word:<9} {badge.meaning}"
-        for badge in RUN_STATES.values()
-    ]
-
-
-def _component_states() -> list[str]:
-    return [f"  {badge.sign} {badge.word:<9} {badge.meaning}" for badge in SHOWN_COMPONENT_STATES]
-
-
-_TABLES: Mapping[str, Callable[[], Sequence[str]]] = {
-    "exit codes": exit_code_lines,
-    "run states": _run_states,
-    "component states": _component_states,
-}
-"""Name between braces in a page → the text that replaces it."""
+def _state_line(badge: ComponentBadge | RunBadge) -> str:
+    return f"  {badge.sign} {badge.word:<9} {badge.meaning}"
 
 
 def _files() -> list[Path]:

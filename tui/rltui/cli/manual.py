@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from rltui import __version__
 from rltui.cli.command import Command, Declared
-from rltui.cli.command_help import option_names, usage, word_names
+from rltui.cli.command_help import usage
 from rltui.cli.help_pages import page, topics
 from rltui.cli.overview import DESCRIPTION, OPTIONS, all_commands
 from rltui.cli.table import wrap
@@ -69,7 +69,7 @@ def manual() -> Iterator[Block]:
     yield Block("section", "description")
     yield Block("text", DESCRIPTION.partition("\n\n")[0].replace("\n", " "))
     yield Block("section", "options")
-    yield from _options(OPTIONS)
+    yield from _arguments(OPTIONS)
     yield Block("section", "commands")
     for command_of_list in all_commands():
         yield from _command(command_of_list)
@@ -94,18 +94,17 @@ def _command(command: Command) -> Iterator[Block]:
         for verb in verbs:
             yield from _command(verb)
         return
-    yield from _options(command.declared)
+    yield from _arguments(command.declared)
     if command.epilog:
         yield Block("text", command.epilog)
     if command.examples:
         yield Block("verbatim", "\n".join(f"rltui {line}" for line in command.examples))
 
 
-def _options(declared: Iterable[Declared]) -> Iterator[Block]:
+def _arguments(declared: Iterable[Declared]) -> Iterator[Block]:
     for argument in (argument for item in declared for argument in item.arguments()):
         if not argument.is_hidden:
-            term = option_names(argument) if argument.is_option else word_names(argument)
-            yield Block("item", argument.text.replace("%%", "%"), term)
+            yield Block("item", argument.text, argument.typed)
 
 
 def as_roff(blocks: list[Block]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rltui import __version__
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, Command, flag, load
-from rltui.cli.command_help import exit_code_lines, help_width, option_names, section_lines
+from rltui.cli.command_help import argument_lines, exit_code_lines, help_width, section_lines
 from rltui.cli.command_list import BY_JOB, SENTENCES
 from rltui.cli.global_options import HELP
 
@@ -27,8 +27,7 @@ def print_overview(_: Arguments) -> int:
     for job, commands in BY_JOB.items():
         lines += section_lines(job, commands.items(), width)
     for item in HELP:
-        options = ((option_names(option), option.text) for option in item.arguments())
-        lines += section_lines(item.title, options, width)
+        lines += argument_lines(item.title, item.arguments(), width)
     lines += ["", style("Exit codes:", "head"), *exit_code_lines()]
     print("\n".join(lines))
     return 0

@@ -163,9 +163,7 @@ def _values(argument: Argument, typed: str, values_so_far: TypedValues) -> Words
 def _typed_line(command: Command, arguments: Sequence[str]) -> TypedLine:
     values: TypedValues = {}
     pending_option: Argument | None = None
-    positionals = [
-        argument for argument in command.arguments if not (argument.is_option or argument.is_hidden)
-    ]
+    positionals = command.words
     for arg in arguments:
         if pending_option is not None:
             values.setdefault(pending_option.dest, []).append(arg)
@@ -186,21 +184,20 @@ def _typed_line(command: Command, arguments: Sequence[str]) -> TypedLine:
 
 
 def _option(command: Command, name: str) -> Argument | None:
-    visible = (argument for argument in command.arguments if not argument.is_hidden)
-    return next((argument for argument in visible if name in argument.option_names), None)
+    return next((argument for argument in command.visible if name in argument.option_names), None)
 
 
 def _options(command: Command, last: str) -> Iterator[tuple[str, str]]:
     """Options by their long names; by short ones where there is no long one, or only `-` is typed."""
-    for argument in command.arguments:
-        names = [] if argument.is_hidden else [*argument.option_names]
+    for argument in command.visible:
+        names = [*argument.option_names]
         long = [name for name in names if name.startswith("--")]
         yield from ((name, argument.text) for name in (names if last == "-" or not long else long))
     yield from _GLOBAL_OPTIONS.items()
 
 
 def _short(text: str) -> str:
-    text = re.split(r"[;(:]", text.replace("%%", "%"), maxsplit=1)[0].strip()
+    text = re.split(r"[;(:]", text, maxsplit=1)[0].strip()
     return text if len(text) <= _WIDEST_HELP else f"{text[: _WIDEST_HELP - 1]}…"
 
 
