@@ -12,7 +12,7 @@ from rltui.core.text import (
     did_you_mean,
     duration,
     escape_json,
-    first_names,
+    join_first,
     json_to_encoding,
     short_command,
     ssh_host,
@@ -145,5 +145,5 @@ def test_age_is_coarse(seconds: float, words: str) -> None:
 
 
 def test_a_single_further_name_is_named() -> None:
-    assert first_names(["a", "b", "c"], 2) == ["a", "b", "c"]
-    assert first_names(["a", "b", "c", "d"], 2) == ["a", "b", "2 more"]
+    assert join_first(["a", "b", "c"], 2) == "a, b and c"
+    assert join_first(["a", "b", "c", "d"], 2) == "a, b and 2 more"

@@ -95,4 +95,4 @@ def test_texts_of_a_component() -> None:
     assert ready_text(Ready(log="ready$", timeout_s=5)) == "a line of its output matches ready$, within 5s"
     component = ComponentDescription(id="a", values={"lr": 1e-5, "name": "x"})
     assert [fact.text for fact in value_facts(component)] == ["lr = 1e-5", 'name = "x"']
-    assert ComponentDescription(id="a", argv=("x",), cwd="/w w").pasted("(hidden)") == "cd '/w w' && x"
+    assert ComponentDescription(id="a", argv=("x",), cwd="/w w").pasted == "cd '/w w' && x"

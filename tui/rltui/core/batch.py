@@ -211,13 +211,12 @@ def accumulation(v: Values, *, batch: str, micro: str, ranks: int = 1, name: str
     )  # fmt: skip
 
 
-def sft_tokens(v: Values, *, batch: str, seq_len: str, packed: bool) -> DerivedValue:
-    """Tokens of an SFT step. `packed`: rows are filled up with further examples."""
+def sft_tokens(v: Values, *, batch: str, seq_len: str) -> DerivedValue:
+    """Tokens of an SFT step, whose rows are filled up with further examples."""
     rows, length = v[batch], v[seq_len]
-    limit, what = ("", "packed rows") if packed else ("at most ", "examples")
     return derived_value(
         "sft tokens per step", rows * length, "tokens",
-        f"{limit}{rows} {what} * {length} tokens = {rows * length} tokens per step",
+        f"{rows} packed rows * {length} tokens = {rows * length} tokens per step",
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from rltui.core.layout import Ready
+from rltui.core.secrets import MASK
 from rltui.core.values import Value
 
 KnobText = bool | int | float | str | list[object] | None
@@ -72,11 +73,12 @@ class ComponentDescription(Value):
         """The command, quoted for a shell."""
         return shlex.join(self.argv)
 
-    def pasted(self, hidden: str) -> str:
+    @property
+    def pasted(self) -> str:
         """A line for a shell that runs its command in its folder, with its variables: those whose value is
-        `hidden` come from the shell that it is pasted into.
+        masked come from the shell that it is pasted into.
         """
-        variables = [f"{name}={value}" for name, value in self.env.items() if value != hidden]
+        variables = [f"{name}={value}" for name, value in self.env.items() if value != MASK]
         words = ["env", *variables, *self.argv] if variables else self.argv
         return f"cd {shlex.quote(self.cwd)} && {shlex.join(words)}"
 

@@ -48,7 +48,7 @@ class MetricConcept:
 _AGENT = r"(?:[^/]+/)?"
 _OF_STEP = rf"train/agg/effective/{_AGENT}"
 _OF_ALL = rf"train/agg/all/{_AGENT}"
-_TRAINER, _ORCH = ("trainer", "sft", "orch"), ("orch", "orchestrator", "trainer")
+_TRAINER = ("trainer", "sft", "orch")
 
 CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("reward", "Reward", "reward", (rf"{_OF_STEP}reward/mean",

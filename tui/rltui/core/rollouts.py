@@ -7,7 +7,6 @@ of an evaluation. A transcript is a sample opened. Samples are stored in columns
 from __future__ import annotations
 
 import math
-import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -273,10 +272,6 @@ def _last_if_unknown(column: array[Any], sign: int) -> Callable[[int], float]:
         return value if math.isfinite(value) else math.inf
 
     return key
-
-
-def draw_samples(indices: Sequence[int], count: int, seed: int | None = None) -> list[int]:
-    return random.Random(seed).sample(indices, min(count, len(indices)))
 
 
 def filter_samples(table: SampleTable, only: Only) -> list[int]:

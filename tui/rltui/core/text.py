@@ -186,10 +186,10 @@ def join_some(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def first_names(names: Sequence[str], most: int) -> list[str]:
-    """List at most `most` names, then `7 more`; a single further one is named itself."""
+def join_first(names: Sequence[str], most: int, last: str = "and") -> str:
+    """`a, b and 7 more`: as `join_words`, of at most `most` names; a single further one is named itself."""
     more = len(names) - most
-    return [*names[:most], f"{more} more"] if more > 1 else [*names]
+    return join_words([*names[:most], f"{more} more"] if more > 1 else names, last)
 
 
 def count_text(count: int, noun: str, *, is_grouped: bool = False) -> str:

@@ -257,7 +257,7 @@ class TmuxHost:
         window_options = ("-c", _literal(cwd), "-P", "-F", _WINDOW_FORMAT, "--")
         *preparing, names = _update_environment(os.environ.keys() - OUTER_VARIABLES | env.keys())
         # a server that does not exit for want of sessions; without effect on one that runs
-        start = (("start-server",), _EXIT_EMPTY_OFF)
+        start = (("start-server",), ("set-option", "-s", "exit-empty", "off"))
         try:
             self._run(*start, variables=_SERVER_VARIABLES)
         except RltuiError as error:
@@ -277,7 +277,7 @@ class TmuxHost:
                 env=env,
             )
         finally:
-            self._run(_EXIT_EMPTY_ON)
+            self._run(("set-option", "-s", "exit-empty", "on"))
         return _parse_window(lines[0])
 
     def _run_or_empty(self, *command: str) -> list[str]:
@@ -336,9 +336,6 @@ _WINDOW_FORMAT = "#{window_id} #{pane_pid} #{?@takes_keys,1,0} #{pane_dead} #{wi
 _DYING = ("server exited", "lost server")
 """Messages when the last session ended a moment ago."""
 _MISSING = ("no server running", "error connecting", "can't find session", "no sessions", *_DYING)
-_EXIT_EMPTY_OFF = ("set-option", "-s", "exit-empty", "off")
-_EXIT_EMPTY_ON = ("set-option", "-s", "exit-empty", "on")
-_MAX_NAME = 48
 _MAX_NAMES_BYTES = 8000
 """Half of what tmux takes in one command (16 KiB), the rest is for the command that follows."""
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from rltui.core import hints
 from rltui.core.description import AttemptDescription, ComponentDescription, RunDescription
 from rltui.core.layout import Ready
-from rltui.core.secrets import MASK
 from rltui.core.text import duration, join_words
 from rltui.core.times import date_text
 from rltui.views.knob import toml_text
@@ -51,7 +50,7 @@ def _component_facts(
 ) -> Iterator[tuple[str, str]]:
     if component.argv:
         yield "command", component.command
-        yield "shell line", component.pasted(MASK)
+        yield "shell line", component.pasted
     yield "problem", component.problem
     yield "folder", component.cwd
     for name, value in component.env.items():

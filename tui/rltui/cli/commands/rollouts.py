@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,6 @@ from rltui.core.rollouts import (
     RolloutSource,
     SampleTable,
     Transcript,
-    draw_samples,
     histogram,
     sort_samples,
 )
@@ -231,7 +231,7 @@ def _indices(
     if arguments.best is not None:
         return sort_samples(table, "best", indices)[: arguments.best]
     if arguments.random is not None:
-        return draw_samples(indices, arguments.random)
+        return random.sample(indices, min(arguments.random, len(indices)))
     return list(indices)
 
 

@@ -121,7 +121,7 @@ def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
     batch, micro, seq_len = (f"sft.data.{key}" for key in ("batch_size", "micro_batch_size", "seq_len"))
     if any(v.get(name) is None for name in (batch, micro, seq_len)):
         return
-    yield sft_tokens(v, batch=batch, seq_len=seq_len, packed=True)
+    yield sft_tokens(v, batch=batch, seq_len=seq_len)
     steps, name = v.get("sft.max_steps"), "sft micro-batches per optimizer step"
     if steps is not None:
         step_tokens = v[batch] * v[seq_len]

@@ -58,9 +58,9 @@ class NewlineIndex:
             if length == room:
                 self._ahead.append(self.newlines_ahead)
 
-    def extend_back(self, limit: int) -> None:
-        """Index at most `limit` bytes before `base`, a multiple of the block size."""
-        start = max(0, self.base - limit)
+    def extend_back(self) -> None:
+        """Index at most `SLICE_BYTES` before `base`."""
+        start = max(0, self.base - SLICE_BYTES)
         data = self._read(start, self.base - start)
         if len(data) < self.base - start:
             return
@@ -197,7 +197,7 @@ class LogFile:
     def load_older(self) -> bool:
         """Index another `SLICE_BYTES` before the oldest indexed line. `False` at the start of the file."""
         base = self._index.base
-        self._index.extend_back(SLICE_BYTES)
+        self._index.extend_back()
         return self._index.base < base
 
     def close(self) -> None:

@@ -48,7 +48,6 @@ from rltui.services.runs.run_metadata import FILE_NAME, make_metadata, new_metad
 logger = logging.getLogger(__name__)
 
 _BATCH_ROWS = 50
-_MOST_NAMED = 8
 _CLOCK_SLACK_S = 5.0
 """Largest difference between two computations of a process's start."""
 _QUIET_S = 900.0

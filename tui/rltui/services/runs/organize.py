@@ -18,7 +18,7 @@ from typing import Any
 
 from rltui.core import hints
 from rltui.core.runs import RunChange, RunMetadata, RunRow
-from rltui.core.text import duration, first_names, join_words
+from rltui.core.text import duration, join_first, join_words
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
 from rltui.services.own_files import FileLock, foreign_folder_reason, make_folder
@@ -197,7 +197,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
     if not with_others and (older_entries := entries_before_run(row)):
-        names = join_words(first_names(older_entries, _MOST_NAMED))
+        names = join_first(older_entries, _MOST_NAMED)
         raise ConflictError(
             f"the folder of {row.name} has files older than the run: {names}",
             hint=f"{hints.RM(run=row.name)} asks whether to remove them, too; nothing was moved",
@@ -274,7 +274,7 @@ def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
     ]
     if run_names:
         raise ConflictError(
-            f"other runs are in the folder of {row.name}: {join_words(first_names(run_names, _MOST_NAMED))}",
+            f"other runs are in the folder of {row.name}: {join_first(run_names, _MOST_NAMED)}",
             hint="move those to the trash first; nothing was moved",
         )
 

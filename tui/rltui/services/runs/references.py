@@ -10,7 +10,7 @@ from pathlib import Path
 from rltui.core import hints
 from rltui.core.run_state import FOLDER_GONE
 from rltui.core.runs import BEST, RunRow
-from rltui.core.text import closest, first_names, join_words
+from rltui.core.text import closest, join_first, join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import NAME_PATTERN
@@ -117,7 +117,7 @@ def _only(reference: str, rows: list[RunRow]) -> RunRow:
     """
     names = list(dict.fromkeys(row.name for row in _newest_first(rows)))
     if len(names) > 1:
-        candidates = join_words(first_names(names, _MOST_NAMED), "or")
+        candidates = join_first(names, _MOST_NAMED, "or")
         raise UsageError(f"{reference} is ambiguous: {candidates}", hint="type more of the name")
     if len(rows) > 1:
         with suppress(RltuiError):  # a damaged one: it cannot tell

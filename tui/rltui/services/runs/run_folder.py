@@ -173,12 +173,7 @@ class RunFolder:
             return None
         archive = free_path(self.archive / stamp_text(time.time()))
         for entry in stale:
-            target = archive / entry.relative_to(self.path)
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                entry.rename(target)
-            except OSError as error:
-                raise RltuiError(f"cannot move {entry} aside: {error.strerror}") from error
+            _move(entry, archive / entry.relative_to(self.path), "aside")
         return archive
 
     def bring_back(self, name: str, resume_step: int | None) -> Path | None:
@@ -207,11 +202,7 @@ class RunFolder:
             )
         archive = self.move_stale_aside(resume_step)
         for entry, target in moves():
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                entry.rename(target)
-            except OSError as error:
-                raise RltuiError(f"cannot move {entry} back: {error.strerror}") from error
+            _move(entry, target, "back")
         for folder, _, _ in os.walk(source, topdown=False):
             with contextlib.suppress(OSError):  # something is left in it
                 Path(folder).rmdir()
@@ -272,6 +263,14 @@ def run_folder_of(record: ExperimentRecord) -> RunFolder:
     except ConfigError:
         files = framework.files
     return RunFolder(Path(record.run_dir), files, Path(record.output_dir))
+
+
+def _move(entry: Path, target: Path, where: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        entry.rename(target)
+    except OSError as error:
+        raise RltuiError(f"cannot move {entry} {where}: {error.strerror}") from error
 
 
 def _moves(entry: Path, target: Path) -> Iterator[tuple[Path, Path]]:

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from rltui.core import hints
 from rltui.core.runs import RunRow
-from rltui.core.text import first_names, join_words, size_text
+from rltui.core.text import join_first, size_text
 from rltui.ui.actions import key_of
 from rltui.ui.dialogs.base import ButtonDialog, button
 from rltui.ui.styles import FAINT
@@ -20,7 +20,7 @@ _MOST_LISTED = 10
 
 def runs_named(rows: Sequence[RunRow]) -> str:
     """`a`, `a and b`, `a, b, c and 7 more`: in questions and messages."""
-    return join_words(first_names([clean_line(row.name) for row in rows], _MOST_NAMED))
+    return join_first([clean_line(row.name) for row in rows], _MOST_NAMED)
 
 
 class TrashDialog(ButtonDialog[bool]):

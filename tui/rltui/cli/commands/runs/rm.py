@@ -15,7 +15,7 @@ from rltui.cli.output import print_json
 from rltui.cli.table import Column, room, table_lines
 from rltui.core import hints
 from rltui.core.runs import RunRow
-from rltui.core.text import first_names, join_words, size_text
+from rltui.core.text import join_first, size_text
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.references import find_run
@@ -109,14 +109,14 @@ def _details(rows: Sequence[RunRow], *, with_observed: bool = False) -> Iterator
         if folder is not None and folder.is_symlink():
             yield f"{row.name}: {folder} is a link; its target moves: {folder.resolve()}"
         if other_entries := organize.entries_before_run(row):
-            names = join_words(first_names(other_entries, _MOST_NAMED))
+            names = join_first(other_entries, _MOST_NAMED)
             yield f"{row.name}: includes files that were in its folder before the run: {names}"
         if with_observed and row.observed:
             yield f"{row.name}: rltui only observed it; its files in {row.folder} are kept"
 
 
 def names_text(rows: Sequence[RunRow]) -> str:
-    return join_words(first_names([row.name for row in rows], _MOST_NAMED))
+    return join_first([row.name for row in rows], _MOST_NAMED)
 
 
 def size_bytes(row: RunRow) -> int:
