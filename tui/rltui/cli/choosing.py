@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments
@@ -74,14 +74,13 @@ def show_runs(arguments: Arguments, show: Callable[[Target], int | None]) -> int
                 codes.append(int(error.exit_code))
                 collected.append({"error": {"title": error.title, "hint": error.hint}})
                 print(f"{name}: {error}", file=sys.stderr)
-        documents += [{"experiment": name, **_named_items(document)} for document in collected]
+        documents += [
+            {"experiment": name, **(document if isinstance(document, dict) else {"items": document})}
+            for document in collected
+        ]
     if arguments.json:
         print_json({"runs": documents})
     return next((code for code in codes if code), 0)
-
-
-def _named_items(document: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    return document if isinstance(document, dict) else {"items": document}
 
 
 def choose_run(index: RunIndex, arguments: Arguments) -> RunRow:
@@ -355,7 +354,6 @@ def choose_devices(arguments: Arguments) -> str | None:
 def _before(config_files: tuple[Path, ...], candidates: Sequence[str]) -> str | None:
     """The framework of an experiment with the same files."""
     from rltui.services.config.origins import original_files
-    from rltui.services.runs.experiments import known_experiments
 
     originals = set(original_files(config_files))
     for record in known_experiments():

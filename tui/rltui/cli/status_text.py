@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.cli.colour import style, style_line
 from rltui.cli.output import print_json
-from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes, wrap
+from rltui.cli.table import Row, room, table_lines, view_cells, view_lines, view_shapes, wrap
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
@@ -53,7 +53,7 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
     fields = dict(status)
     if progress := status.get("progress"):
         rewards, curve = progress["rewards"], progress["curve"]
-        shortened_lists = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve, _POINTS)}
+        shortened_lists = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve)}
         left_out = {key: len(progress[key]) - len(shortened_lists[key]) for key in shortened_lists}
         fields["progress"] = {**progress, **shortened_lists}
         if any(left_out.values()):
@@ -61,13 +61,11 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _spread_out(values: Sequence[Any], count: int) -> list[Any]:
-    """`count` of the values, evenly, with the first and the last; all where there are no more."""
-    last = len(values) - 1
-    indices = (
-        range(last + 1) if last < count else (round(index * last / (count - 1)) for index in range(count))
-    )
-    return [values[index] for index in indices]
+def _spread_out(values: Sequence[Any]) -> Sequence[Any]:
+    """`_POINTS` of the values, evenly, with the first and the last; all where there are no more."""
+    if len(values) <= _POINTS:
+        return values
+    return [values[round(index * (len(values) - 1) / (_POINTS - 1))] for index in range(_POINTS)]
 
 
 def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
@@ -163,8 +161,7 @@ def as_text(status: dict[str, Any], now: float | None = None, *, width: int | No
     rows = [row for component in status["components"] for row in _component_rows(component, now, name)]
     lines.extend(table_lines(view_shapes(_COMPONENTS), rows, width=width, indent="  "))
     lines.extend(style_line(f"  {server_text(server)}") for server in status.get("servers", ()))
-    logs = view_cells(_LOGS, status.get("logs", ()), now)
-    lines.extend(table_lines(view_shapes(_LOGS), logs, width=width, indent="  "))
+    lines.extend(view_lines(_LOGS, status.get("logs", ()), now, width=width, indent="  "))
     lines.extend(
         style_line(f"  {LINK_SIGN} {link['title']}: {link['url']}") for link in status.get("links", ())
     )

@@ -62,13 +62,18 @@ def print_table(columns: Sequence[Column], rows: Iterable[Row], *, indent: str =
 
 def print_view(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> None:
     """A resource, in these columns of its view."""
-    lines = view_lines(columns, rows, now)
-    if lines:
-        print("\n".join(lines))
+    print_table(view_shapes(columns), view_cells(columns, rows, now))
 
 
-def view_lines(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> list[str]:
-    return table_lines(view_shapes(columns), view_cells(columns, rows, now), width=room())
+def view_lines(
+    columns: Sequence[ViewColumn[Resource]],
+    rows: Iterable[Resource],
+    now: float,
+    *,
+    width: int | None,
+    indent: str = "",
+) -> list[str]:
+    return table_lines(view_shapes(columns), view_cells(columns, rows, now), width=width, indent=indent)
 
 
 def view_shapes(columns: Sequence[ViewColumn[Resource]]) -> list[Column]:

@@ -145,10 +145,8 @@ def _newest(path: Path) -> tuple[Iterator[str], str]:
     lines = [*tail_lines(path, _DEFAULT_LINES + 1)]
     if len(lines) <= _DEFAULT_LINES:
         return iter(lines), ""
-    size = _size(path.stat().st_size)
-    return iter(
-        lines[1:]
-    ), f"the newest {_DEFAULT_LINES} lines of {size}; --full prints all (or --limit, --grep, --level)"
+    all_of_it = f"{_size(path.stat().st_size)}; --full prints all (or --limit, --grep, --level)"
+    return iter(lines[1:]), f"the newest {_DEFAULT_LINES} lines of {all_of_it}"
 
 
 def _is_written_to_a_file() -> bool:

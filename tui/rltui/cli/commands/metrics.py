@@ -126,7 +126,13 @@ def _show(arguments: Arguments, target: Target) -> int:
     if arguments.since or arguments.until:
         lines = _within(lines, Period(arguments.since, arguments.until))
     if arguments.json:
-        _print_json(record, reader, lines, arguments)
+        print_json(
+            {
+                "experiment": record.name,
+                "rewinds": [Rewind._asdict(rewind) for rewind in reader.rewinds()],
+                "series": [_document(line, arguments) for line in lines],
+            }
+        )
     elif arguments.csv:
         _print_csv(lines, arguments)
     elif arguments.plot:
@@ -252,17 +258,6 @@ def _indices(count: int, arguments: Arguments, most: int | None = None) -> range
     last = arguments.limit if arguments.limit is not None else most
     indices = range(start, count, every)
     return indices if last is None else indices[max(0, len(indices) - last) :]
-
-
-def _print_json(
-    record: ExperimentRecord, reader: SeriesSource, lines: Iterable[_Line], arguments: Arguments
-) -> None:
-    document = {
-        "experiment": record.name,
-        "rewinds": [Rewind._asdict(rewind) for rewind in reader.rewinds()],
-        "series": [_document(line, arguments) for line in lines],
-    }
-    print_json(document)
 
 
 def _document(line: _Line, arguments: Arguments) -> SeriesDocument:

@@ -24,7 +24,7 @@ from rltui.cli.queue_requests import (
     refuse_devices,
     split_queued,
 )
-from rltui.cli.table import view_lines
+from rltui.cli.table import room, view_lines
 from rltui.core import hints
 from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
@@ -256,7 +256,7 @@ def _lines(queue: RunQueue) -> list[str]:
     lines = [style_line(line) for line in queue_notices(queue)]
     if not queue.entries:
         return [*lines, f"the queue is empty: {hints.QUEUE_ADD}, {hints.SWEEP}"]
-    return [*lines, *view_lines(_COLUMNS, _queued_runs(queue), time.time())]
+    return [*lines, *view_lines(_COLUMNS, _queued_runs(queue), time.time(), width=room())]
 
 
 def _document(queue: RunQueue) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.output import print_json
 from rltui.cli.status_text import as_text, document, gist_of, print_status, problem_row, row_of, rows_of
-from rltui.cli.table import room, table_lines, view_cells, view_shapes
+from rltui.cli.table import room, view_lines
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
@@ -125,8 +125,7 @@ def _is_alive(row: Mapping[str, Any]) -> bool:
 
 def list_lines(rows: Sequence[Mapping[str, Any]], *, width: int | None = None) -> list[str]:
     """A table of runs; what is wrong with some of them comes after it."""
-    now = time.time()
-    lines = table_lines(view_shapes(_COLUMNS), view_cells(_COLUMNS, rows, now), width=width)
+    lines = view_lines(_COLUMNS, rows, time.time(), width=width)
     for row in rows:
         if problem := row.get("problem"):
             lines.append(style_line(f"⚠ {row['experiment']}: {problem['title']}"))
