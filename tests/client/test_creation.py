@@ -223,15 +223,18 @@ def test_a_resumed_run_keeps_its_servers_and_the_options_of_its_jobs(work: Path)
     config = write(work, "rl.toml", "[trainer]\n[orchestrator]\n")
     request = ExperimentRequest(
         (config,), framework="tinyrl", layout="tinyrl-slurm", output_dir=work / "out",
-        inference=("http://gpubox:8000/v1",), slurm={"partition": "gpu", "dependency": "afterok:7"},
+        inference=("http://gpubox:8000/v1",),
+        host_options={"slurm": {"partition": "gpu", "dependency": "afterok:7"}},
     )  # fmt: skip
     (work / "out" / "checkpoints" / "step_3").mkdir(parents=True)
     (work / "out" / "checkpoints" / "step_3" / "STABLE").touch()
     before, _ = plan_record(request)
     before.control.write_record(before)
-    resume = replace(request, layout=None, inference=None, slurm={"time": "1:00"}, earlier_run="resume")
+    resume = replace(
+        request, layout=None, inference=None, host_options={"slurm": {"time": "1:00"}}, earlier_run="resume"
+    )
     resumed, _ = plan_record(resume)
     assert (resumed.layout_file, resumed.inference) == (before.layout_file, before.inference)
-    assert resumed.slurm == {"partition": "gpu", "time": "1:00"}
+    assert resumed.host_options == {"slurm": {"partition": "gpu", "time": "1:00"}}
     elsewhere, _ = plan_record(replace(resume, inference=("http://other:8000/v1",)))
     assert elsewhere.inference == ("http://other:8000/v1",)

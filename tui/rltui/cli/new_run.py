@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from rltui.cli.choosing import FrameworkChooser, choose_devices
 from rltui.cli.command import Arguments
 from rltui.cli.config_line import run_config_of
 from rltui.cli.consent import require_plan_consent
+from rltui.cli.job_options import options_for_hosts, with_devices
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rltui.client import creation, draft
     from rltui.core.api import Plan, Request
     from rltui.core.evals import EvalRequest
-    from rltui.frameworks.base import Framework
     from rltui.services.config.run_config import RunConfig
 
 
@@ -133,8 +133,8 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
     folder = workspace or Path.cwd()
     require_folder(folder)
     choose = FrameworkChooser(arguments, workspace)
-    slurm = _slurm_options(arguments)
-    devices = choose_devices(arguments) if slurm is None else None
+    host_options = options_for_hosts(arguments)
+    devices = None if host_options else choose_devices(arguments)
 
     def request(copies: RunConfig) -> draft.ExperimentRequest:
         new_run = draft.ExperimentRequest(
@@ -144,7 +144,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
             framework=framework,
             name=arguments.name,
             output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
-            slurm=None if slurm is None else _on_devices(arguments, slurm, choose(copies.files)),
+            host_options=with_devices(arguments, host_options, choose(copies.files)),
             workspace=workspace,
             checkpoint=begin if isinstance(begin, int) else None,
             devices=devices,
@@ -190,55 +190,3 @@ def _layout(
     if not arguments.slurm or arguments.layout is not None:
         return str(arguments.layout) if arguments.layout is not None else None
     return cluster_layout(files, framework, workspace=workspace)
-
-
-_OF_JOBS = ("partition", "time", "nodes", "account", "qos", "dependency", "job_name")
-
-
-JobOptions = Mapping[str, str | bool | tuple[str, ...]]
-"""Options of a run's SLURM jobs, by the keys of `slurm` in a layout."""
-
-
-def _slurm_options(arguments: Arguments) -> JobOptions | None:
-    """Options of its jobs that the arguments name; `None` where it is not to be a job.
-
-    Raises:
-        UsageError: for an option that has no meaning without a job.
-    """
-    from rltui.client.jobs import newest_job
-
-    values = {name: getattr(arguments, name) for name in _OF_JOBS} | {"gpus_per_node": arguments.gpus}
-    if arguments.after_run:
-        dependencies = [values["dependency"]] if values["dependency"] else []
-        values["dependency"] = ",".join([*dependencies, f"afterok:{newest_job(arguments.after_run)}"])
-    option_values = {"options": arguments.slurm_option, "arguments": arguments.launcher_option}
-    options: dict[str, str | bool | tuple[str, ...]] = {
-        **{name: text for name, text in values.items() if text},
-        **{name: tuple(value) for name, value in option_values.items() if value},
-        **({"auto_auth": True} if arguments.auto_auth else {}),
-        **({"array": array} if (array := getattr(arguments, "array", "")) else {}),
-    }
-    if arguments.slurm or (arguments.layout is not None and options):
-        return options
-    if options:
-        raise UsageError("job options need --slurm", hint="add --slurm to submit the run as a job")
-    return None
-
-
-def _on_devices(arguments: Arguments, options: JobOptions, framework: Framework) -> JobOptions:
-    """Add `--single-gpu` as the launcher that writes the job's script takes it.
-
-    Raises:
-        UsageError: where it takes none, or devices of this machine are named.
-    """
-    if arguments.devices is None and not arguments.single_gpu:
-        return options
-    if arguments.devices is not None or not framework.job_on_one_gpu:
-        option = "--single-gpu" if arguments.devices is None else "--devices"
-        raise UsageError(
-            f"{option} selects GPUs of this machine; a job gets those of its node",
-            hint="--gpus N sets the GPUs per node; the config assigns them",
-        )
-    launcher_arguments = options.get("arguments", ())
-    assert isinstance(launcher_arguments, tuple)  # of words: `_slurm_options`
-    return {**options, "arguments": (*launcher_arguments, *framework.job_on_one_gpu)}

@@ -15,6 +15,7 @@ from rltui.client.checking import identify, runnable_layout
 from rltui.client.ports import inference_url
 from rltui.core import hints
 from rltui.core.api import Request
+from rltui.core.host_options import HostOptions, lasting_options, merged_options
 from rltui.core.layout import Layout, used_instances
 from rltui.core.runs import RunOrigin
 from rltui.core.servers import server_url
@@ -54,8 +55,10 @@ class ExperimentRequest:
     """
     inference_of: str | None = None
     """The experiment whose inference server it uses."""
-    slurm: Mapping[str, str | bool | tuple[str, ...]] | None = None
-    """Options of the SLURM jobs that it runs as, besides those of the layout; `None`: as the layout says."""
+    host_options: HostOptions = field(default_factory=dict)
+    """Kinds of host on which it is to run, with options besides those of the layout; none: as the layout
+    says.
+    """
     devices: str | None = None
     """Devices that it may use, in the form of `CUDA_VISIBLE_DEVICES`; `None`: as before, or all."""
     force: bool = False
@@ -225,18 +228,10 @@ def _record_of(draft: Draft) -> ExperimentRecord:
         inference_of=draft.servers.owner,
         devices=request.devices or "",
         forced=request.force,
-        slurm=dict(request.slurm or {}),
+        host_options={kind: dict(options) for kind, options in request.host_options.items() if options},
     )
     check_new_record(record)
     return record
-
-
-def job_options(record: ExperimentRecord) -> Mapping[str, str | bool | tuple[str, ...]] | None:
-    """Options of the jobs of a run, for one that resumes or repeats it. Dependencies on other jobs and the
-    array are left out: both are over.
-    """
-    over = ("dependency", "array")
-    return {key: value for key, value in record.slurm.items() if key not in over} or None
 
 
 def _as_jobs_before(draft: Draft) -> ExperimentRequest | None:
@@ -250,10 +245,10 @@ def _as_jobs_before(draft: Draft) -> ExperimentRequest | None:
     layout = request.layout
     if layout is None and layout_files.load_for(before).submits:
         layout = before.layout_file
-    elif request.slurm is None and str(draft.layout_file) != before.layout_file:
+    elif not request.host_options and str(draft.layout_file) != before.layout_file:
         return None
-    options = {**(job_options(before) or {}), **(request.slurm or {})}
-    goes_on = replace(request, layout=layout, slurm=options or request.slurm)
+    options = merged_options(lasting_options(before.host_options), request.host_options)
+    goes_on = replace(request, layout=layout, host_options=options)
     return None if goes_on == request else goes_on
 
 
@@ -264,7 +259,7 @@ class ClusterConfigError(ConfigError):
 def _refuse_cluster(draft: Draft) -> None:
     """Raises if config, layout and command line disagree on whether this machine is meant."""
     request, layout, files = draft.request, draft.layout, draft.files
-    if request.slurm is None:
+    if not request.host_options:
         if draft.framework.asks_for_cluster(files) and not layout.submits:
             names = join_words([file.path for file in files.values()])
             raise ClusterConfigError(
@@ -277,7 +272,7 @@ def _refuse_cluster(draft: Draft) -> None:
             hint="write `slurm = {}` for a component that should, or leave out --layout",
         )
     try:
-        layout.with_slurm(request.slurm or {})
+        layout.with_host_options(request.host_options)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UsageError(f"--slurm: {reason}", hint=str(hints.UP_HELP)) from error

@@ -16,6 +16,7 @@ from rltui.core.api import Request
 from rltui.core.config_data import value_at
 from rltui.core.experiment_api import ExperimentApi
 from rltui.core.forks import CheckpointChoice, ForkPlan, ForkRequest, fork_name
+from rltui.core.host_options import lasting_options
 from rltui.core.runs import RunOrigin, RunRow
 from rltui.core.text import join_words, numbered, size_text
 from rltui.errors import ConflictError, RltuiError, UsageError
@@ -130,7 +131,7 @@ def request_like(
         workspace=Path(record.workspace),
         inference=record.inference or None,
         inference_of=record.inference_of or None,
-        slurm=draft.job_options(record),
+        host_options=lasting_options(record.host_options),
         devices=record.devices if devices is None else devices,
         force=record.forced,
         origin=origin,

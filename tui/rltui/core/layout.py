@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from rltui.core.host_options import HostOptions
 from rltui.core.hosts import HostSpec, NodeSpec, PodSpec, SlurmSpec
 from rltui.core.kinds import parse_pattern
 from rltui.core.values import TomlTable
@@ -366,13 +367,13 @@ class Layout(TomlTable):
                 values |= {"python": node.python} | ({"workspace": node.cwd} if node.cwd else {})
         return values
 
-    def with_slurm(self, options: Mapping[str, Any]) -> Layout:
-        """The layout with the options of a command line for its SLURM jobs; lists are appended to its own.
+    def with_host_options(self, host_options: HostOptions) -> Layout:
+        """The layout with the options of a command line for its hosts; lists are appended to its own.
 
         Raises:
-            ValidationError: if one of them is no option of a job.
+            ValidationError: if one of them is no option of its kind of host.
         """
-        if not options:
+        if not (options := host_options.get(SlurmSpec.kind)):
             return self
         specs = [
             spec if spec.slurm is None else spec.model_copy(update={"slurm": spec.slurm.with_given(options)})

@@ -108,7 +108,7 @@ def load_for(record: ExperimentRecord) -> Layout:
     """
     path = Path(record.layout_file)
     layout = with_instances(load(path), record.instances, path, without=record.external)
-    layout = layout.with_slurm(record.slurm)
+    layout = layout.with_host_options(record.host_options)
     return layout if record.observed else with_components(layout, parts(family_of(record.framework)))
 
 

@@ -61,7 +61,7 @@ def _up(arguments: Arguments) -> int:
     components = tuple(arguments.only.split(",")) if arguments.only else ()
     with requested_run(arguments) as request:
         draft.trust_what_runs(request)
-        if arguments.plan and request.slurm is not None:
+        if arguments.plan and request.host_options:
             return _print_jobs(request)
         if (live_run := _living_run_of(arguments, request)) is not None:
             values = {"run": live_run.name, "component": components, "wait": arguments.wait}

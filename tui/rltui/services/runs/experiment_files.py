@@ -10,9 +10,11 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 from rltui import paths
 from rltui.core import hints
+from rltui.core.host_options import KINDS_WITH_OPTIONS, HostOptions
 from rltui.core.kinds import (
     EXPERIMENT_NAME,
     FLAG,
@@ -69,8 +71,8 @@ class ExperimentRecord:
     """
     forced: bool = False
     """True: rules of ours are only warnings about its config."""
-    slurm: Mapping[str, str | bool | tuple[str, ...]] = field(default_factory=dict)
-    """Options for its SLURM jobs from a command line, which take precedence over the layout's."""
+    host_options: HostOptions = field(default_factory=dict)
+    """Options of a command line; in the file, the options of a kind of host have its name as their key."""
     observed: bool = False
     """True: somebody else runs it, so its files are only read, and nothing can be started or stopped."""
 
@@ -199,7 +201,8 @@ class ControlFolder:
         """
         import tomlkit  # takes 30 ms, which `status` need not pay
 
-        content = tomlkit.dumps(asdict(record)).encode()
+        document = _document(record)
+        content = tomlkit.dumps(document).encode()
         self.make()
         if self.record_file.is_dir() and not self.record_file.is_symlink():
             # a folder that lies where a file belongs cannot be replaced by one: move it aside
@@ -210,7 +213,7 @@ class ControlFolder:
         write_atomically(self.record_file, content)
         list_entry = list_dir() / record.name
         make_folder(list_entry.parent)
-        write_atomically(list_entry, b"# " + json.dumps(asdict(record)).encode() + b"\n" + content)
+        write_atomically(list_entry, b"# " + json.dumps(document).encode() + b"\n" + content)
 
     def make(self) -> None:
         """Create the folder, for the user alone.
@@ -298,14 +301,25 @@ def _record(content: bytes) -> ExperimentRecord:
         raise ValueError("values are nested too deeply") from None
 
 
+def _document(record: ExperimentRecord) -> dict[str, Any]:
+    """The record as `_validate` reads it."""
+    values = asdict(record)
+    options = values.pop("host_options")
+    return {**values, **{kind: options.get(kind, {}) for kind in KINDS_WITH_OPTIONS}}
+
+
 def _validate(data: object) -> ExperimentRecord:
     values = check_document(data, _KINDS, _REQUIRED)
     values["config_files"] = tuple(values["config_files"])
     for key in ("external", "inference"):
         values[key] = tuple(values.get(key, ()))
     values["instances"] = {key: tuple(names) for key, names in values.get("instances", {}).items()}
-    slurm_options = values.get("slurm", {}).items()
-    values["slurm"] = {key: tuple(item) if isinstance(item, list) else item for key, item in slurm_options}
+    options_by_kind = {kind: values.pop(kind, {}) for kind in KINDS_WITH_OPTIONS}
+    values["host_options"] = {
+        kind: {key: tuple(item) if isinstance(item, list) else item for key, item in options.items()}
+        for kind, options in options_by_kind.items()
+        if options
+    }
     return ExperimentRecord(**values)
 
 
@@ -327,9 +341,12 @@ _KINDS: Mapping[str, Kind] = {
     "inference_of": LINE,
     "forced": FLAG,
     "devices": LINE,
-    "slurm": table_of(
-        Kind(lambda value: isinstance(value, str | bool) or TEXTS.fits(value), ""),
-        "a table of strings, lists of strings, and booleans",
+    **dict.fromkeys(
+        KINDS_WITH_OPTIONS,
+        table_of(
+            Kind(lambda value: isinstance(value, str | bool) or TEXTS.fits(value), ""),
+            "a table of strings, lists of strings, and booleans",
+        ),
     ),
     "observed": FLAG,
 }
