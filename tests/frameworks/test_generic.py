@@ -66,15 +66,16 @@ def test_lines_become_rows() -> None:
         {"id": "roll", "progress": [r"step (?P<step>\d+): reward (?P<reward>\S+)"]},
         {"id": "train", "progress": [r"^done (?P<step>\d+) loss=(?P<loss>\S+)(?: norm=(?P<norm>\S+))?"]},
     )
-    assert framework.log_row("roll", "step 3: reward 0.5") == {"step": 3, framework.metrics.reward: 0.5}
-    assert framework.log_row("train", "done 3 loss=0.25") == {"step": 3, COMPLETED: 3, "loss/mean": 0.25}
-    row = framework.log_row("train", "done 3 loss=nan norm=1.5")
+    progress = framework.progress
+    assert progress.log_row("roll", "step 3: reward 0.5") == {"step": 3, progress.names.reward: 0.5}
+    assert progress.log_row("train", "done 3 loss=0.25") == {"step": 3, COMPLETED: 3, "loss/mean": 0.25}
+    row = progress.log_row("train", "done 3 loss=nan norm=1.5")
     assert row is not None
     assert row["norm"] == 1.5
     for line in ("other", "done x", f"done {'7' * 65_000} loss=1", "x" * 65_000 + "done 3 loss=1"):
-        assert framework.log_row("train", line) is None
-    assert framework.log_row("other", "done 3 loss=0.25") is None
-    assert {(fact.component, fact.template) for fact in framework.facts} == {
+        assert progress.log_row("train", line) is None
+    assert progress.log_row("other", "done 3 loss=0.25") is None
+    assert {(fact.component, fact.template) for fact in progress.facts} == {
         ("train", "step {:.0f}"),
         ("train", "loss {:.3f}"),
         ("roll", "reward {:.3f}"),

@@ -82,7 +82,7 @@ def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
     """
     log = tmp_path / "output.log"
     log.write_bytes((DATA / "trainer.log").read_bytes())
-    rows = LogMetrics(VfRl().log_row, VF_RL.log_marks, redraws=True).read({"trainer": log})
+    rows = LogMetrics(VfRl().progress.log_row, VF_RL.progress.log_marks, redraws=True).read({"trainer": log})
     assert [row["step"] for row in rows] == [10, 11, 12]
     first, *_, last = rows
     assert first["time/step"] == 2.45
@@ -107,8 +107,8 @@ def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
 def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None) -> None:
     line = f"\r 12%|#2        | 12/100 [00:10<15:02,  9.10s/it]\r      \r{figures}".encode()
     fresh = VfRl()
-    assert fresh.log_row("trainer", figures) is None
-    parsed = fresh.log_row("trainer", plain_text(decode_line(line, folded=False)))
+    assert fresh.progress.log_row("trainer", figures) is None
+    parsed = fresh.progress.log_row("trainer", plain_text(decode_line(line, folded=False)))
     if row is None:
         assert not parsed or parsed.keys() == {"step", "time/step"}
         return

@@ -53,9 +53,9 @@ def files_below_the_tests_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def metric_names(framework: Any) -> list[str]:
-    names = framework.metrics
+    names = framework.progress.names
     used = [names.reward, names.trainer_step, names.tokens_per_s, names.step_time, names.rollouts]
-    return [*used, *(fact.metric for fact in framework.facts), "step", "time", "odd"]
+    return [*used, *(fact.metric for fact in framework.progress.facts), "step", "time", "odd"]
 
 
 def written(content: bytes, name: str = "file") -> Path:
@@ -82,7 +82,7 @@ def test_metric_rows(framework: Any, data: st.DataObject) -> None:
     progress = tracker.progress
     assert progress.eta_s is None or 0 <= progress.eta_s < 1e11
     progress.model_dump_json()
-    tuple(tracker.title_details(fact.component) for fact in framework.facts)
+    tuple(tracker.title_details(fact.component) for fact in framework.progress.facts)
     tuple(metrics.non_finite_alerts(tracker.take_non_finite()))
     for name in metric_names(framework):
         tracker.series.mean(name)
@@ -128,7 +128,7 @@ def test_lines_of_logs(framework: Any, data: st.DataObject) -> None:
     lines = [spoiled(data) for _ in range(5)]
     log = written("\n".join(lines).encode() + b"\n")
     metrics = RunMetrics((log.with_name("none"),), framework, logs=lambda: {"trainer": log})
-    series = MetricSeries(framework.metrics)
+    series = MetricSeries(framework.progress.names)
     for row in metrics.read():
         series.add(row)
     series.progress(20).model_dump_json()

@@ -20,7 +20,7 @@ class Box:
 
     def __init__(self, folder: Path) -> None:
         self.control = ControlFolder(folder / "out")
-        self.series = MetricSeries(TINYRL.metrics)
+        self.series = MetricSeries(TINYRL.progress.names)
         self.times = StepTimes(TINYRL, self.control, lambda: self.series)
         self.config = folder / "rl.toml"
 

@@ -16,14 +16,16 @@ from rltui.core.series import OWN_SOURCE, Series, SeriesKey
 from rltui.frameworks.base import RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
+from rltui.frameworks.progress import Progress
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
 
 PRINTED = answering(
     GENERIC,
-    log_row=lambda component, line: log_row(component, line.replace("UTC ", "")),
-    log_marks=MARKS,
+    progress=Progress(
+        log_row=lambda component, line: log_row(component, line.replace("UTC ", "")), log_marks=MARKS
+    ),
     files=RunFiles(first_step=0),
 )
 WRITTEN = answering(GENERIC, files=RunFiles(first_step=1))

@@ -11,9 +11,10 @@ from tests.fakes.frameworks import answering
 
 from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
-from rltui.frameworks.base import Fact, RunFiles
+from rltui.frameworks.base import RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
+from rltui.frameworks.progress import Fact, Progress
 from rltui.services.metrics import sources
 from rltui.services.metrics.sources import LogMetrics, RunMetrics, earlier_logs, newest_logs
 from rltui.services.runs.experiment_files import ControlFolder
@@ -101,16 +102,18 @@ def test_without_a_mark_every_line_is_asked(log: Path) -> None:
 
 SPLIT = answering(
     GENERIC,
-    log_row=log_row,
-    log_marks=MARKS,
-    files=RunFiles(first_step=0),
-    facts=(
-        Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
-        Fact("trainer", "loss/mean", "loss {:.3f}"),
-        Fact("sft", "loss/mean", "loss {:.3f}"),
+    progress=Progress(
+        facts=(
+            Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
+            Fact("trainer", "loss/mean", "loss {:.3f}"),
+            Fact("sft", "loss/mean", "loss {:.3f}"),
+        ),
+        log_row=log_row,
+        log_marks=MARKS,
     ),
+    files=RunFiles(first_step=0),
 )
-REWARD = SPLIT.metrics.reward
+REWARD = SPLIT.progress.names.reward
 
 
 def trainer_line(step: int, loss: str = "0.5000", time_s: float = 2.0) -> str:
@@ -231,7 +234,7 @@ def test_a_new_supervisor_knows_earlier_attempts_since_the_run_began_anew(tmp_pa
 
 
 def test_weights_of_a_mean() -> None:
-    series = MetricSeries(SPLIT.metrics)
+    series = MetricSeries(SPLIT.progress.names)
     series.add({"step": 1, "tokens": 10.0, "progress/rollouts": 30})
     series.add({"step": 2, "tokens": 20.0, "progress/rollouts": 10})
     measured = series.mean("tokens")

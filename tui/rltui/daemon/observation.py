@@ -193,10 +193,10 @@ class ProgressTracker:
         """The metrics of the whole run by their concept, for health."""
         self.max_steps: int | None = None
         # keys that name the writer of a row: others (`time/step`) are written by several components
-        identifying = (framework.metrics.reward, framework.metrics.trainer_step)
+        identifying = (framework.progress.names.reward, framework.progress.names.trainer_step)
         self._owners = tuple(
             (fact.metric, fact.component)
-            for fact in framework.facts
+            for fact in framework.progress.facts
             if fact.metric in identifying and (components is None or fact.component in components)
         )
         self._rows = {component: (0, 0) for _, component in self._owners}
@@ -231,7 +231,7 @@ class ProgressTracker:
     @property
     def component_names(self) -> Mapping[str, str]:
         """Role → component that writes the trainer's or the orchestrator's rows."""
-        metrics = self._framework.metrics
+        metrics = self._framework.progress.names
         roles = {metrics.reward: "orchestrator", metrics.trainer_step: "trainer"}
         return {roles[metric]: component for metric, component in self._owners}
 
@@ -288,7 +288,7 @@ class ProgressTracker:
         """Short texts for the component's title; none from rows of an earlier attempt."""
         if component in self._rows and self._rows_at_start.get(component) == self._rows[component][0]:
             return ()
-        values = ((fact, self.series.newest(fact.metric)) for fact in self._framework.facts)
+        values = ((fact, self.series.newest(fact.metric)) for fact in self._framework.progress.facts)
         return tuple(
             fact.template.format(value)
             for fact, value in values
@@ -296,10 +296,10 @@ class ProgressTracker:
         )
 
     def _new_series(self) -> MetricSeries:
-        return MetricSeries(self._framework.metrics, self._framework.files.first_step)
+        return MetricSeries(self._framework.progress.names, self._framework.files.first_step)
 
     def _new_concept_metrics(self) -> RunTracks:
-        return RunTracks(self._framework.metrics.trainer_step, self._framework.files.first_step)
+        return RunTracks(self._framework.progress.names.trainer_step, self._framework.files.first_step)
 
     def _writer(self, row: Mapping[str, Any]) -> str | None:
         return next((component for metric, component in self._owners if metric in row), None)

@@ -18,7 +18,6 @@ from rltui.core.failure_cause import FailurePattern
 from rltui.core.json_schema import Json
 from rltui.core.knobs import Knob, KnobValue
 from rltui.core.layout import Layout
-from rltui.core.metrics import MetricNames
 from rltui.core.plan import RestartRule
 from rltui.core.servers import ServerAddress
 from rltui.core.template import Missing, TemplateValue
@@ -26,6 +25,7 @@ from rltui.errors import UsageError
 from rltui.frameworks.evaluation import Evaluation
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.gpu_needs import GpuNeeds
+from rltui.frameworks.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,16 +265,6 @@ class WeightsMaker:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A number for a pane's title, from the metrics file."""
-
-    component: str
-    metric: str
-    template: str
-    """Filled with the value: `{:.1f} s/step`."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunFiles:
     """Locations of a run's files, relative to the output folder."""
 
@@ -344,22 +334,13 @@ class Framework:
     """Roles without which nothing can be run: all of one of these sets, the default one first."""
     companions: Mapping[str, str] = {}
     """Further files that are read if they lie in the folder of the config: role → file name."""
-    log_marks: tuple[str, ...] = ()
-    """Texts one of which is in every line that `log_row` parses: other lines are not even decoded. Empty if
-    it parses none.
-    """
-    log_redraws: bool = False
-    """`log_row` gets all states of a line that was redrawn, one after the other, instead of the last
-    alone.
-    """
     checkout: Checkout | None = None
     config_models: ConfigModels | None = None
     own_packages: tuple[str, ...] = ()
     """Packages that its programs need in the interpreter of rltui, which runs them."""
     files: RunFiles = RunFiles()
     """Locations of a run's own files, if nothing is known of its config."""
-    metrics: MetricNames = MetricNames()
-    facts: tuple[Fact, ...] = ()
+    progress: Progress = Progress()
     failures: Sequence[FailurePattern] = COMMON
     signs: tuple[str, ...] = ()
     """Names in the output folder, with `/` and wildcards, any of which shows that this framework wrote a run
@@ -563,10 +544,6 @@ class Framework:
         those.
         """
         return ()
-
-    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """A row for the metrics, as in a metrics file, from one line of output without colours."""
-        return None
 
     def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
         """The equivalent config for another framework; `None` if that is unknown, or a value is faulty."""

@@ -22,7 +22,8 @@ from rltui.core.metrics import MetricNames
 from rltui.core.template import TemplateValue, placeholders
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Fact, Framework, PortKnob, RunContext
+from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext
+from rltui.frameworks.progress import Fact, Progress
 
 CONFIG = "config."
 """Prefix of placeholders of config files."""
@@ -54,8 +55,9 @@ class Generic(Framework):
             if spec.progress
         }
         if self._patterns:
-            self.log_marks, self.facts = ("",), tuple(self._facts())
-            self.metrics = MetricNames(trainer_step=COMPLETED)
+            self.progress = Progress(
+                MetricNames(trainer_step=COMPLETED), tuple(self._facts()), self._log_row, log_marks=("",)
+            )
 
     def role(self, path: str, data: Mapping[str, Any]) -> str:
         """The file's name without `.toml`, spelled so that `{config.<role>}` is a placeholder."""
@@ -125,7 +127,7 @@ class Generic(Framework):
 
     # --- lines that the layout describes ---
 
-    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
+    def _log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
         for pattern in self._patterns.get(component, ()):
             if match := pattern.search(line[:LONGEST_LINE]):
                 return _row(match, completes=component == self._completing)

@@ -36,6 +36,7 @@ from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.rules import rules
 from rltui.frameworks.prime_rl.tables import table_problems
+from rltui.frameworks.progress import Progress
 from rltui.frameworks.schemas import Names
 
 _SFT = "prime_rl.trainer.sft.config:SFTTrainerConfig"
@@ -64,7 +65,9 @@ class PrimeRl(PrimeRlLaunch):
     overlay, reader = configs.OVERLAY, "prime-rl"
     free, foreign, switches = configs.FREE, configs.FOREIGN, configs.SWITCHES
     checkout = detection.CHECKOUT
-    log_marks, facts, failures = log_lines.MARKS, log_lines.FACTS, log_lines.FAILURES
+    failures = log_lines.FAILURES
+    progress = Progress(facts=log_lines.FACTS, log_row=log_lines.log_row, log_marks=log_lines.MARKS)
+    """The same in every generation: only the latest writes a metrics file, too."""
 
     def __init__(self, g: Generation, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__(g)
@@ -159,10 +162,6 @@ class PrimeRl(PrimeRlLaunch):
     @property
     def evaluation(self) -> PrimeRlEvaluation:
         return PrimeRlEvaluation(self.title, self.generation, self._config)
-
-    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        """Parses log lines in every generation: only the latest writes a metrics file, too."""
-        return log_lines.log_row(component, line)
 
 
 CURRENT, MERGED, SPLIT = map(PrimeRl, (generation.CURRENT, generation.MERGED, generation.SPLIT))

@@ -14,9 +14,9 @@ from typing import Any
 from rltui.core import hints
 from rltui.core.failure_cause import FailurePattern, Groups
 from rltui.core.log_lines import LINE_BREAK, plain_text
-from rltui.frameworks.base import Fact
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.values import ROUTER_METRICS_ABOVE
+from rltui.frameworks.progress import Fact
 
 TOKENS_PER_ROLLOUT = "train/agg/effective/agent/num_total_tokens/mean"
 """Mean tokens of a rollout in the batch of a step: of one trace, as `batch_size` counts them."""

@@ -25,7 +25,6 @@ from rltui.errors import UsageError
 from rltui.frameworks.base import (
     ConfigFile,
     ConfigFiles,
-    Fact,
     Parsed,
     PortKnob,
     RunContext,
@@ -34,6 +33,7 @@ from rltui.frameworks.base import (
 )
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.generic import common_values
+from rltui.frameworks.progress import Fact, Progress
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.tinyrl.evaluation import TinyRlEvaluation, model_path
 from rltui.frameworks.tinyrl.gpu_needs import UTILIZATION, TinyRlGpuNeeds
@@ -99,10 +99,12 @@ class _TinyRl(SchemaFramework):
         checkpoint_parts=tuple(f"checkpoints/step_{{step}}/{half}" for half in sorted(_PAIR)),
         stale_after_resume=("checkpoints", "rollouts", "broadcasts", "weights"),
     )
-    facts = (
-        Fact("orchestrator", "time/step", "{:.1f} s/step"),
-        Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
-        Fact("trainer", "loss/mean", "loss {:.3f}"),
+    progress = Progress(
+        facts=(
+            Fact("orchestrator", "time/step", "{:.1f} s/step"),
+            Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
+            Fact("trainer", "loss/mean", "loss {:.3f}"),
+        )
     )
     failures = (
         *(

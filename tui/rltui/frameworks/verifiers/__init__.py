@@ -39,6 +39,7 @@ from rltui.frameworks.base import (
     RunFiles,
 )
 from rltui.frameworks.generic import common_values
+from rltui.frameworks.progress import Progress
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.verifiers import files as vf_files
 from rltui.frameworks.verifiers import log_lines, rules
@@ -91,10 +92,8 @@ class VfRl(SchemaFramework):
     free = frozenset({"env.args"})
     run_roles = frozenset({"trainer"})
     required = (frozenset({"rl"}),)
-    log_marks, log_redraws = (log_lines.MARK,), True
     signs = ("checkpoint-*",)
-    facts, failures = log_lines.FACTS, log_lines.FAILURES
-    metrics = MetricNames(reward="reward", trainer_step="loss", tokens_per_s="", step_time="time/step")
+    failures = log_lines.FAILURES
     checkout = Checkout(
         project="verifiers",
         variable="RLTUI_VERIFIERS",
@@ -122,7 +121,13 @@ class VfRl(SchemaFramework):
     def __init__(self, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
         super().__init__()
         self._schemas = schemas
-        self._lines = log_lines.StepLines()
+        self.progress = Progress(
+            MetricNames(reward="reward", trainer_step="loss", tokens_per_s="", step_time="time/step"),
+            log_lines.FACTS,
+            log_lines.StepLines().row,
+            log_marks=(log_lines.MARK,),
+            log_redraws=True,
+        )
 
     def role(self, path: str, data: Mapping[str, Any]) -> str | None:
         del path
@@ -273,9 +278,6 @@ class VfRl(SchemaFramework):
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         del files
         return ((_PAIR, _PAIR, _SYNC),)
-
-    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        return self._lines.row(component, line)
 
     def converted(self, files: ConfigFiles, to: Framework) -> Converted | None:
         """For prime-rl, if it has the same knobs."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from rltui.core import hints
 from rltui.core.failure_cause import FailurePattern
-from rltui.frameworks.base import Fact
 from rltui.frameworks.failures import COMMON
+from rltui.frameworks.progress import Fact
 
 MARK = "{'loss': "
 """Present in every line about a step."""

@@ -31,7 +31,7 @@ class StepTimes:
 
     def update(self) -> None:
         """Assign new steps to the config that ran last. Call it when a config's last process ends."""
-        steps = [step for step, _ in self._series().recent(self._framework.metrics.step_time)]
+        steps = [step for step, _ in self._series().recent(self._framework.progress.names.step_time)]
         if any(step not in self._configs for step in steps):
             ran = self._newest_snapshot()
             self._configs = {step: self._configs.get(step, ran) for step in steps}
@@ -50,10 +50,10 @@ class StepTimes:
         samples = [
             StepSample(
                 step=step + series.first_step - 1,
-                seconds=values[self._framework.metrics.step_time],
+                seconds=values[self._framework.progress.names.step_time],
                 size=self._recorded_size(self._configs.get(step, {}), unit, mean),
             )
-            for step, values in series.recent(self._framework.metrics.step_time)
+            for step, values in series.recent(self._framework.progress.names.step_time)
         ]
         estimate = estimate_step(samples, size=size, unit=unit)
         return derived if estimate is None else (*derived, estimate)

@@ -313,7 +313,7 @@ class RunRecorder:
     # --- logs ---------------------------------------------------------------------------------------------
 
     def _poll_logs(self) -> bool:
-        if not self._framework.log_marks:
+        if not self._framework.progress.log_marks:
             return False
         if not self._is_begun:
             self._is_begun = True
@@ -355,7 +355,7 @@ class RunRecorder:
 
     def _marked_lines(self, lines: AppendedLines, *, to_end: bool = True) -> Iterator[tuple[int, bytes]]:
         """Lines that may contain metrics, each with the offset after it."""
-        patterns = (*(pattern.encode() for pattern in self._framework.log_marks), _DROPPED_MARK)
+        patterns = (*(pattern.encode() for pattern in self._framework.progress.log_marks), _DROPPED_MARK)
         while data := lines.read():
             start = lines.position - len(data)
             for end, line in lines_with(data, patterns):
@@ -376,7 +376,7 @@ class RunRecorder:
                 self._add_dropped(component, int(dropped[1]), dropped[2], moment, (log.origin, position))
                 continue
             try:
-                row = self._framework.log_row(component, text)
+                row = self._framework.progress.log_row(component, text)
             except ValueError:  # a number with more digits than Python reads
                 continue
             if row is not None:
@@ -423,7 +423,7 @@ class RunRecorder:
         if step is None:
             return
         self._steps[source] = step
-        if self._framework.metrics.trainer_step in row:
+        if self._framework.progress.names.trainer_step in row:
             if (period := self._period(step, moment)) is not None:
                 self._active_writer().add(
                     OWN_SOURCE, {_STEP_TIME: period}, at=moment, step=step, origin=origin, cursor=position
@@ -439,7 +439,7 @@ class RunRecorder:
 
 
 def _plain_line(line: bytes, framework: Framework) -> str:
-    is_folded = not framework.log_redraws
+    is_folded = not framework.progress.log_redraws
     return plain_text(decode_line(line[:_LINE_BYTES].rstrip(b"\r\n"), folded=is_folded))
 
 

@@ -121,9 +121,11 @@ class RunMetrics:
         """
         self._rows_in_file = JsonLines(*paths, most_bytes=_PIECE_BYTES)
         self._names_in_file: set[str] = set()
-        log_marks = framework.log_marks
+        progress = framework.progress
         self._printed = (
-            LogMetrics(framework.log_row, log_marks, redraws=framework.log_redraws) if log_marks else None
+            LogMetrics(progress.log_row, progress.log_marks, redraws=progress.log_redraws)
+            if progress.log_marks
+            else None
         )
         self._logs, self._earlier_logs = logs, earlier_logs
         self._recent_rows: dict[str, None] = {}
@@ -195,7 +197,7 @@ def read_series(
         logs=lambda: {**newest_logs(control, components), **followed},
         earlier_logs=lambda: earlier_logs(control, components),
     )
-    series = MetricSeries(framework.metrics, framework.files.first_step)
+    series = MetricSeries(framework.progress.names, framework.files.first_step)
     for row in metrics.earlier():
         series.add(row)
     is_behind = True

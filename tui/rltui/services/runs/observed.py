@@ -104,18 +104,14 @@ class _Observed(Generic):
 
     def __init__(self, framework: Framework, run_dir: Path) -> None:
         super().__init__()
-        self._framework, self._run_dir = framework, run_dir
+        self._run_dir = run_dir
         self.id, self.title = framework.id, framework.title
         self.generation_title = framework.generation_title
-        self.log_marks, self.metrics, self.facts = framework.log_marks, framework.metrics, framework.facts
-        self.files, self.failures = framework.files, framework.failures
+        self.files, self.failures, self.progress = framework.files, framework.failures, framework.progress
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         del files
         return written_max_steps(self._run_dir)
-
-    def log_row(self, component: str, line: str) -> Mapping[str, Any] | None:
-        return self._framework.log_row(component, line)
 
 
 def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:
