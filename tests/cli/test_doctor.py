@@ -91,7 +91,7 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout))
     assert ok
     assert "unknown" in text
-    assert f"cannot be asked: {checkout} has no .venv/bin/python" in text
+    assert f"its validators cannot run: {checkout} has no .venv/bin/python" in text
     git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     date = {"GIT_COMMITTER_DATE": "2026-08-15T12:00:00Z", "GIT_AUTHOR_DATE": "2026-08-15T12:00:00Z"}
     subprocess.run([*git, "init", "-q"], check=True)
@@ -110,11 +110,11 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
 def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> None:
     checkout = make(box.work / "prime-rl")
     (checkout.root / "src/prime_rl/entrypoints").mkdir(parents=True)
-    assert f"cannot be asked: {checkout.root} is not trusted" in told(box, "prime-rl")[1]
+    assert f"its validators cannot run: {checkout.root} is not trusted" in told(box, "prime-rl")[1]
     ok, text = told(box, "prime-rl", RLTUI_PRIME_RL=str(checkout.root))
     assert ok
     assert f"python {platform.python_version()}, pydantic " in text
-    assert "cannot be asked: sft: No module named 'prime_rl.configs.sft'" in text
+    assert "its validators cannot run: sft: No module named 'prime_rl.configs.sft'" in text
     checkout.write("from prime_rl.configs.rl import RLConfig as SFTConfig\n", "prime_rl/configs/sft.py")
     assert told(box, "prime-rl")[1].endswith("its validators run")
 
@@ -123,7 +123,7 @@ def test_doctor_says_whether_prime_rl_can_be_asked(box: Box, own_user: Path) -> 
 def test_doctor_knows_what_terminals_lack(box: Box) -> None:
     assert told(box, "terminal", TERM="xterm", PYTHONIOENCODING="utf-8") == (True, "TERM=xterm, utf-8")
     ok, text = told(box, "terminal", TERM="dumb")
-    assert (ok, "LANG" in text, "cannot be drawn" in text) == (False, False, True)
+    assert (ok, "LANG" in text, "the TUI cannot run here" in text) == (False, False, True)
     tmux = box.root / "tmux" / "tmux"
     tmux.write_text(
         f'#!/bin/sh\n[ "$1" = display-message ] && echo 0 && exit\nexec {shutil.which("tmux")} "$@"\n'

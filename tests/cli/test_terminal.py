@@ -292,7 +292,9 @@ def test_a_big_log_comes_at_once_and_in_little_memory(stopped: Box) -> None:
         for _ in range(250):
             file.write(b"one line of a log that is not short\n" * 30_000)
     process = subprocess.Popen(
-        [sys.executable, "-m", "rltui", "logs", "trainer", "--full"], env=stopped.env, stdout=subprocess.PIPE
+        [sys.executable, "-m", "rltui", "logs", "-c", "trainer", "--full"],
+        env=stopped.env,
+        stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
     first = process.stdout.readline()
