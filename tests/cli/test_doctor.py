@@ -103,7 +103,7 @@ def test_doctor_looks_for_prime_rl_and_uv(box: Box) -> None:
     )
     box.run("trust", str(checkout))
     assert " of 2026-08-15" in told(box, "prime-rl")[1]
-    assert "which is no checkout" in told(box, "prime-rl", RLTUI_PRIME_RL=str(box.work))[1]
+    assert "which is not a checkout of prime-rl" in told(box, "prime-rl", RLTUI_PRIME_RL=str(box.work))[1]
 
 
 @pytest.mark.slow
