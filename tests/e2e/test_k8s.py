@@ -167,10 +167,10 @@ def test_sft_by_hand_then_rl_by_itself(box: Box, cluster: FakeCluster) -> None:
     assert box.json("status", RELEASE)["state"] == "stopped", (
         "it has not failed because its pods were deleted"
     )
-    assert f"{RELEASE}-shared-data stays" in output
+    assert f"{RELEASE}-shared-data is kept" in output
     assert "Bound" in str(box.json("k8s", "status", RELEASE))
     output = type_answers(box, ["k8s", "down", RELEASE, "--delete-data"], "wrong name")
-    assert f"{RELEASE}-shared-data stays" in output
+    assert f"{RELEASE}-shared-data is kept" in output
     output = type_answers(box, ["k8s", "down", RELEASE, "--delete-data"], f"{RELEASE}-shared-data")
     assert f"{RELEASE}-shared-data was deleted" in output
     assert box.run("k8s", "status", RELEASE).returncode == 2
@@ -202,7 +202,7 @@ def test_data_outlives_its_release(box: Box, cluster: FakeCluster) -> None:
         == 0
     )
     result = box.run("k8s", "down", RELEASE, "--yes")
-    assert f"{data} stays" in result.stderr, result.stderr
+    assert f"{data} is kept" in result.stderr, result.stderr
     assert data in cluster.claims()
     assert box.run("k8s", "up", RELEASE, "--yes", "--no-wait").returncode == 0  # takes it up again
 
@@ -212,7 +212,7 @@ def test_data_is_never_deleted_where_nobody_was_asked(box: Box, cluster: FakeClu
     put(cluster.url, claim(RELEASE))
     for options in ((), ("--yes",), ("--delete-data",)):
         result = box.run("k8s", "down", RELEASE, *options)
-        assert f"{RELEASE}-shared-data stays" in result.stderr
+        assert f"{RELEASE}-shared-data is kept" in result.stderr
     assert "was deleted" in box.run("k8s", "down", RELEASE, "--delete-data", "--yes").stderr
 
 

@@ -49,7 +49,7 @@ def test_a_component_is_told_as_its_newest_attempt_was_started(own_user: Path, t
     assert [Path(path).name for path in trainer.config_files] == ["rl.toml"]
 
     facts = component_facts(run, trainer, NOW)
-    assert [fact.label for fact in facts[:2]] == ["command", "to paste"]
+    assert [fact.label for fact in facts[:2]] == ["command", "shell line"]
     pasted = facts[1].text
     assert pasted == "cd /work && env CUDA_VISIBLE_DEVICES=0,1 'PLAIN=x y' python -m trainer 'a b'"
     assert ("ready", "127.0.0.1:29500 accepts connections, within 1m00s") in facts
@@ -91,7 +91,7 @@ def test_an_attempt_says_how_it_ended(attempt: dict[str, object], text: str) -> 
 
 
 def test_texts_of_a_component() -> None:
-    assert ready_text(None) == "as soon as its process runs"
+    assert ready_text(None) == "when its process runs"
     assert ready_text(Ready(log="ready$", timeout_s=5)) == "a line of its output matches ready$, within 5s"
     component = ComponentDescription(id="a", values={"lr": 1e-5, "name": "x"})
     assert [fact.text for fact in value_facts(component)] == ["lr = 1e-5", 'name = "x"']

@@ -68,7 +68,7 @@ def _submitted(layout: Layout, launcher: Launcher, files: ConfigFiles) -> Iterat
     """Ids of the components that would be submitted, without those whose output exists."""
     for spec in layout.automatic:
         outputs = launcher.creates(spec.id, files)
-        if spec.slurm is not None and (outputs is None or not outputs.exists()):
+        if spec.is_submitted and (outputs is None or not outputs.exists()):
             yield spec.id
 
 
@@ -133,7 +133,7 @@ def newest_job(experiment: str) -> str:
     numbers = [
         (remote.since, remote.id)
         for spec in layout.component
-        if spec.slurm is not None
+        if spec.is_submitted
         for attempt in control.attempts(spec.id)[-1:]
         if (remote := read_job_status(control.attempt_dir(spec.id, attempt))) is not None and remote.id
     ]

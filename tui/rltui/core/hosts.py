@@ -15,6 +15,7 @@ class NodeSpec(TomlTable):
     """Another machine that can run commands. It needs Python 3.9 or newer, but no rltui."""
 
     kind: ClassVar = "node"
+    title: ClassVar = "node"
     stop_note: ClassVar = ""
     """What a stop does beside ending the component, for the one who is about to stop it."""
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
@@ -44,6 +45,7 @@ class SlurmSpec(TomlTable):
     """Options of the SLURM job that runs a component. Empty values are left to the cluster."""
 
     kind: ClassVar = "slurm"
+    title: ClassVar = "SLURM job"
     stop_note: ClassVar = ""
     partition: str = ""
     account: str = ""
@@ -115,6 +117,7 @@ class PodSpec(TomlTable):
     """
 
     kind: ClassVar = "kube"
+    title: ClassVar = "pod"
     stop_note: ClassVar = (
         "a pod that runs the component directly is removed (its StatefulSet is scaled down), a sleeping pod "
         "stays"
@@ -144,3 +147,5 @@ class PodSpec(TomlTable):
 
 
 HostSpec = NodeSpec | SlurmSpec | PodSpec
+HOST_TABLES: Mapping[str, type[HostSpec]] = {"node": NodeSpec, "slurm": SlurmSpec, "pod": PodSpec}
+"""Key of a component in a layout → the kind of host on which it then runs."""

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from rltui.core.host_options import HostOptions
-from rltui.core.hosts import HostSpec, NodeSpec, PodSpec, SlurmSpec
+from rltui.core.hosts import HOST_TABLES, HostSpec, NodeSpec, PodSpec, SlurmSpec
 from rltui.core.kinds import parse_pattern
 from rltui.core.values import TomlTable
 
@@ -220,7 +220,7 @@ class ComponentSpec(TomlTable):
 
     @model_validator(mode="after")
     def _has_one_host(self) -> ComponentSpec:
-        names = [name for name in ("node", "slurm", "pod") if getattr(self, name)]
+        names = [name for name in HOST_TABLES if getattr(self, name)]
         if len(names) > 1:
             raise ValueError(f"a component runs in one place: set only one of {', '.join(names)}")
         if self.is_remote and self.stop.leftovers == "keep":
@@ -234,7 +234,12 @@ class ComponentSpec(TomlTable):
         """True if its processes run on another machine. A component with a terminal is the local command
         that leads there.
         """
-        return not self.tty and (bool(self.node) or self.slurm is not None or self.pod is not None)
+        return not self.tty and any(getattr(self, name) for name in HOST_TABLES)
+
+    @property
+    def is_submitted(self) -> bool:
+        """True if it is a job that waits in the queue of a cluster."""
+        return self.slurm is not None
 
     @field_validator("outcome")
     @classmethod
@@ -384,7 +389,7 @@ class Layout(TomlTable):
     @property
     def submits(self) -> bool:
         """Some component of it runs as a SLURM job."""
-        return any(spec.slurm is not None for spec in self.component)
+        return any(spec.is_submitted for spec in self.component)
 
     def nodes_of(self, selector: str) -> tuple[NodeSpec, ...]:
         """The nodes that `each = "nodes"` or `"nodes.GROUP"` selects; none for other words."""

@@ -16,7 +16,6 @@ from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import GpuChoice
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.hosts import PodSpec
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, Layout, Ready, address_fault
@@ -39,7 +38,7 @@ from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import FilesCache
 from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER, VISIBLE_DEVICES, Choose, no_devices, uses_cuda
 from rltui.services.gpu.other_hosts import GpuCommand
-from rltui.services.kube import pod_argv
+from rltui.services.host_entries import filled_entry, shows_gpus, terminal_reach
 from rltui.services.nodes import gpu_command, terminal_argv
 from rltui.services.own_files import read_own
 from rltui.services.resolved_configs import read_document
@@ -221,9 +220,9 @@ class Launcher:
     def _with_terminal(self, launch: Launch) -> Launch:
         """The command that leads to a node or into a pod gets the terminal here, and is the component."""
         host = launch.host
-        if host is None or "reach" not in host:
+        reach = None if host is None else terminal_reach(host)
+        if host is None or reach is None:
             return launch
-        reach = pod_argv(host, tty=True) if host["kind"] == "kube" else host["reach"]
         env = {**host["env"], **launch.env}
         argv = terminal_argv(reach, launch.argv, cwd=launch.cwd, env=env, login=host["login"])
         return replace(launch, argv=argv, cwd=self._record.workspace, env={}, port=None, ports=(), host=None)
@@ -239,16 +238,9 @@ class Launcher:
             return None
         spec = self._layout[component]
         label = f"{self._component_label(component)}: {host.kind}"
-        filled: dict[str, Any] = {
-            key: _render_all(value, values, label)
-            for key, value in host.model_dump().items()
-            if key != "done"
-        }
-        if isinstance(host, PodSpec):
-            reach = pod_argv(filled)
-            filled |= {"done": host.done, "reach": reach, "login": False, "env": {}, "send_env": ()}
+        entry = filled_entry(host, lambda value: _render_all(value, values, label))
         forward = render_arguments(spec.forward, values, where=label)
-        return {"kind": host.kind, **filled, "forward": forward, "wait_s": spec.wait_s}
+        return {**entry, "forward": forward, "wait_s": spec.wait_s}
 
     def resolutions(
         self, component: str, files: ConfigFiles, *, resume_step: int | None, run_id: str
@@ -387,10 +379,10 @@ class Launcher:
         return None if fraction is None else EngineMemory(component, fraction, rules=engines.RULES)
 
     def gpu_sources(self, files: ConfigFiles) -> tuple[GpuCommand, ...]:
-        """The commands that read other machines' GPUs: the layout's own, of nodes, of pods."""
+        """The commands that read other machines' GPUs: the layout's own, of nodes, of other hosts."""
         sources = self._layout.gpu_source
-        pods = [spec for spec in self._layout.component if spec.pod is not None and spec.pod.gpus]
-        values = self._values(files, _Start()) if sources or pods else {}
+        on_hosts = [spec for spec in self._layout.component if shows_gpus(self._layout.host(spec.id))]
+        values = self._values(files, _Start()) if sources or on_hosts else {}
         label, tag = f"{self._record.layout_file}: gpu_source", self._record.tag
         commands = [
             GpuCommand(
@@ -403,7 +395,7 @@ class Launcher:
             if node.gpus and node.name not in names:
                 arguments = gpu_command(node.reach, python=node.python, login=node.login, tag=tag)
                 commands.append(GpuCommand(node.name, *arguments))
-        hosts = [host for spec in pods if (host := self._host(spec.id, values)) is not None]
+        hosts = [host for spec in on_hosts if (host := self._host(spec.id, values)) is not None]
         for name, host in {host["name"]: host for host in hosts}.items():  # once, whatever runs in it
             arguments = gpu_command(host["reach"], python=host["python"], login=False, tag=tag)
             commands.append(GpuCommand(name, *arguments))

@@ -11,7 +11,7 @@ import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from rltui import paths
-from rltui.core.hosts import NodeSpec, PodSpec, SlurmSpec
+from rltui.core.hosts import HOST_TABLES
 from rltui.core.layout import (
     ComponentSpec,
     GpuSourceSpec,
@@ -36,9 +36,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
     "log": LogSpec,
     "gpu_source": GpuSourceSpec,
-    "node": NodeSpec,
-    "slurm": SlurmSpec,
-    "pod": PodSpec,
+    **HOST_TABLES,
     "ready": Ready,
     "stop": Stop,
     "restart": Restart,

@@ -100,15 +100,15 @@ def fork_for_queue(fork: Fork) -> QueueRequest:
 
 
 def is_submitted(record: ExperimentRecord) -> bool:
-    """True if all that it starts is submitted to SLURM."""
+    """True if all that it starts is submitted to a cluster."""
     from rltui.services import layout_files
 
-    return all(spec.slurm is not None for spec in layout_files.load_for(record).automatic)
+    return all(spec.is_submitted for spec in layout_files.load_for(record).automatic)
 
 
 def needs_of(record: ExperimentRecord) -> tuple[int | None, int]:
     """Number of devices that it would use here, and bytes that it needs of the fullest; none where it is
-    submitted to SLURM, a person named devices, or no GPU can be read.
+    submitted, a person named devices, or no GPU can be read.
     """
     from rltui.client.memory import needed_bytes
 

@@ -11,6 +11,7 @@ from rltui import paths
 from rltui.core.api import Request
 from rltui.core.config_report import KnobInfo, KnobTable
 from rltui.core.description import AttemptDescription, ComponentDescription, RunDescription
+from rltui.core.hosts import HOST_TABLES
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.plan import Situation, make_plan
@@ -196,6 +197,6 @@ def _host_text(host: Mapping[str, Any] | None) -> str:
     """Name and kind of the machine, job or pod; empty for this machine."""
     if host is None:
         return ""
-    names = {"node": "node", "slurm": "SLURM job", "kube": "pod"}
+    titles = {spec.kind: spec.title for spec in HOST_TABLES.values()}
     name = Path(str(host.get("name") or "")).name
-    return f"{names.get(str(host['kind']), str(host['kind']))} {name}".strip()
+    return f"{titles.get(str(host['kind']), str(host['kind']))} {name}".strip()
