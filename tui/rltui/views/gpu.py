@@ -229,9 +229,14 @@ def shares_text(device: GpuDevice, shares: Sequence[GpuShare], label: str) -> st
     return f"{label} holds {estimated}{gib(used_bytes)}{total} GiB of GPU {device.label}{peak}{pid_text}"
 
 
+def gib_text(size: int, *, estimated: bool) -> str:
+    """`58.0`, or `~58.0`."""
+    return f"{'~' if estimated else ''}{gib(size)}"
+
+
 def size_text(size: int | None, *, estimated: bool = False) -> str:
     """`58.0 GiB`, `~58.0 GiB`, or `size unknown`."""
-    return "size unknown" if size is None else f"{'~' if estimated else ''}{gib(size)} GiB"
+    return "size unknown" if size is None else f"{gib_text(size, estimated=estimated)} GiB"
 
 
 def can_be_freed(process: GpuProcess) -> bool:
@@ -281,6 +286,10 @@ class Holder:
     peak: str = ""
     """Most that its share has held: `, peak 10.3`, on the first row of the share."""
 
+    @property
+    def owner(self) -> GpuProcess | GpuShare | None:
+        return self.process or self.share
+
 
 def process_holders(device: GpuDevice) -> list[Holder]:
     """The processes that are listed, the largest first."""
@@ -323,21 +332,14 @@ def _largest_first(processes: Iterable[GpuProcess]) -> list[GpuProcess]:
     return sorted(processes, key=lambda process: -(process.used_bytes or 0))
 
 
-def _gib_text(holder: Holder, _: float) -> str:
-    if holder.used_bytes is None:
-        return "?"
-    return f"{'~' if holder.is_estimated else ''}{gib(holder.used_bytes)}"
-
-
-def _user_text(holder: Holder, _: float) -> str:
-    owner = holder.process or holder.share
-    return "" if owner is None else owner.user or ""
+def _used_text(holder: Holder, _: float) -> str:
+    size = holder.used_bytes
+    return "?" if size is None else gib_text(size, estimated=holder.is_estimated)
 
 
 def _owner_text(holder: Holder, _: float) -> str:
     """`inference attempt 2, peak 60.1`, `⚠ leftover of demo/trainer attempt 1`, `yours, not rltui's`."""
-    owner = holder.process or holder.share
-    if owner is None:
+    if (owner := holder.owner) is None:
         return ""
     owner_name = "/".join(name for name in (owner.experiment, owner.component) if name)
     attempt = None if holder.process is None else holder.process.attempt
@@ -372,9 +374,8 @@ def _process_cell(holder: Holder, _: float) -> Cell:
     return Cell(f"⚠ {text}", "busy") if can_be_freed(process) else Cell(text)
 
 
-def _memory_text(holder: Holder, _: float) -> str:
-    size = holder.used_bytes
-    return "?" if size is None else size_text(size, estimated=holder.is_estimated)
+def _used_gib_text(holder: Holder, now: float) -> str:
+    return _used_text(holder, now) + ("" if holder.used_bytes is None else " GiB")
 
 
 def _part_text(holder: Holder, _: float) -> str:
@@ -390,9 +391,11 @@ def _pid_text(holder: Holder, _: float) -> str:
 VIEW: View[Holder] = View(
     key=lambda holder: _pid_text(holder, 0.0),
     columns=(
-        Column("memory", _gib_text, heading="gib", is_right=True, brief=_memory_text),
+        Column("memory", _used_text, heading="gib", is_right=True, brief=_used_gib_text),
         Column("pid", _pid_text, is_right=True),
-        Column("user", _user_text, goes=2, least=6),
+        Column(
+            "user", lambda holder, _: "" if holder.owner is None else holder.owner.user or "", goes=2, least=6
+        ),
         Column("owner", _owner_text, least=20, brief=_process_cell),
         Column("kind", lambda holder, _: "" if holder.process is None else holder.process.kind),
         Column("part", _part_text, heading="%", is_right=True),

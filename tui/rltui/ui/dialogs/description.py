@@ -15,9 +15,8 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.dialogs.base import Dialog, KeyHint
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.paragraphs import hanging, labelled
-from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.row_list import Row, RowList, list_keys
+from rltui.ui.widgets.row_list import Row, RowList, list_keys, note_row
 from rltui.views.description import Fact
 
 _GAP = 2
@@ -68,7 +67,7 @@ class DescriptionDialog(Dialog[None]):
                 name = "" if fact.label == label else clean_line(fact.label)
                 rows.append(Row(key, tuple(labelled(name, lines, label_cells))))
                 label = fact.label
-        return tuple(rows) or (Row(None, (Content.styled("No description yet", FAINT),)),)
+        return tuple(rows) or (note_row("No description yet", width),)
 
     def action_copy(self) -> None:
         if (fact := self._facts.get(self.moved_list.key or "")) is not None:

@@ -17,7 +17,7 @@ from rltui.ui.dialogs.base import Dialog, KeyHint, MessageDialog
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.messages import Messages, Notification
 from rltui.ui.styles import FAINT
-from rltui.ui.widgets.row_list import Row, RowList, list_keys
+from rltui.ui.widgets.row_list import Row, RowList, list_keys, note_row
 
 _TIME_CELLS = 10
 _MOST_LINES = 8
@@ -67,7 +67,7 @@ class MessageList(Dialog[None]):
     def _rows(self, width: int, selected: str | None) -> tuple[Row, ...]:
         notifications = self._messages.said[::-1]
         if not notifications:
-            return (Row(None, (Content.styled("No messages yet", FAINT),)),)
+            return (note_row("No messages yet", width),)
         return tuple(
             Row(key := str(notification.number), _lines(notification, width, is_open=key == selected))
             for notification in notifications

@@ -17,12 +17,12 @@ from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.paragraphs import flow
-from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
+from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable
-from rltui.ui.widgets.row_list import Row, list_keys
+from rltui.ui.widgets.row_list import READING, Row, list_keys, note_row
 from rltui.views.checkpoint import (
     VIEW,
     checkpoint_details,
@@ -56,7 +56,7 @@ def checkpoint_rows(
     listed = arranged.listed(report.checkpoints[::-1])
     if not listed:
         text = f"No checkpoint matches ({arranged.filter_title}). {key_of('filter')} shows others."
-        return (Row(None, (Content.styled(text, FAINT),)),)
+        return (note_row(text, width),)
 
     def details(checkpoint: Checkpoint) -> list[tuple[str, str]]:
         return checkpoint_details(checkpoint, report, edits, now)

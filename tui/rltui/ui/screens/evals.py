@@ -11,13 +11,13 @@ from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.commands.evaluations import EvaluationCommands
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
+from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.resource_table import CURSOR, ResourceTable
-from rltui.ui.widgets.row_list import Row, list_keys
+from rltui.ui.widgets.row_list import READING, Row, list_keys, note_row
 from rltui.views.evaluation import (
     VIEW,
     ComparedEvaluation,

@@ -14,12 +14,12 @@ from rltui.ui.dialogs.base import ChoiceMenu
 from rltui.ui.event_listing import EventListing
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.screens import SCREENS
-from rltui.ui.screens.resource_screen import ResourceScreen, note_row
+from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.event_list import EventItem, EventRows
-from rltui.ui.widgets.row_list import Row, list_keys
+from rltui.ui.widgets.row_list import Row, list_keys, note_row
 
 
 class EventScreen(ResourceScreen):

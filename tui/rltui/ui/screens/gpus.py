@@ -22,7 +22,7 @@ from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.key_bindings import bind, keys
-from rltui.ui.paragraphs import flow, hanging
+from rltui.ui.paragraphs import flow
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, STYLES
@@ -35,11 +35,13 @@ from rltui.ui.widgets.gpu_marks import (
     level_sparkline,
     owner_marks,
     share_label,
+    source_lines,
+    unread_lines,
     verdict_lines,
     warning_lines,
 )
 from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
-from rltui.ui.widgets.row_list import Row, RowList, list_keys
+from rltui.ui.widgets.row_list import READING, Row, RowList, list_keys, note_row
 from rltui.views.gpu import (
     OTHERS,
     VIEW,
@@ -63,11 +65,11 @@ def _device_rows(
 ) -> tuple[Row, ...]:
     """A row per device, keyed by `GpuDevice.key`, under a heading where it is another host's."""
     if report is None:
-        return (Row(None, (Content.styled("reading…", FAINT),)),)
+        return READING
     rows: list[Row] = []
     if not report.available or not report.devices:
         reason = clean_line(report.reason or "no device found")
-        rows.append(Row(None, tuple(hanging(f"No GPUs: {reason}", width, FAINT))))
+        rows.append(note_row(f"No GPUs: {reason}", width))
     marks = owner_marks(report)
     label_width = max((len(device.label) for device in report.devices), default=0)
     silent = {source.name for source in report.sources if source.problem}
@@ -80,10 +82,8 @@ def _device_rows(
         if is_stale or host in silent:
             lines = [dimmed(line) for line in lines]
         rows.append(Row(device.key, tuple(lines)))
-    for source in report.sources:
-        if source.problem:
-            text = f"⚠ {clean_line(source.name)}: {clean_line(source.problem)}"
-            rows.append(Row(None, tuple(hanging(text, width, "$text-warning"))))
+    if silent_lines := source_lines(report, width):
+        rows.append(Row(None, tuple(silent_lines)))
     return tuple(rows)
 
 
@@ -93,8 +93,7 @@ def _lines(
     cursor = Content(_CURSOR if is_selected else "  ")
     width -= len(_CURSOR)
     if device.problem:
-        text = f"⚠ {device.label} {short_name(clean_line(device.name))}: {clean_line(device.problem)}"
-        first, *more = hanging(text, width, "$text-warning")
+        first, *more = unread_lines(device, width)
         return [cursor + first, *(Content("  ") + line for line in more)]
     first = cursor + _overview(device, width, marks, label_width)
     if not is_selected:

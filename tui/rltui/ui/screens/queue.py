@@ -14,12 +14,12 @@ from rltui.ui import verbs
 from rltui.ui.actions import Action, Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.key_bindings import bind, keys, own
-from rltui.ui.screens.resource_screen import READING, ResourceScreen, note_row
+from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.state import AppState
 from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable
-from rltui.ui.widgets.row_list import Row, list_keys
+from rltui.ui.widgets.row_list import READING, Row, list_keys, note_row
 from rltui.views.experiment import badge_of
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queue_notices, queued_runs
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -17,20 +16,12 @@ from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.dialogs.search_line import SearchLine
-from rltui.ui.paragraphs import hanging
 from rltui.ui.state import AppState
-from rltui.ui.styles import FAINT
 from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.row_list import LazyRows, Row, RowList
 from rltui.views.table import Arranged
 
 STYLE_SHEET = "resource_screen.tcss"
-READING = (Row(None, (Content.styled("reading…", FAINT),)),)
-"""The text before there is an answer."""
-
-
-def note_row(text: str, width: int) -> Row:
-    return Row(None, tuple(hanging(text, width, FAINT)))
 
 
 class ResourceScreen(BaseScreen):

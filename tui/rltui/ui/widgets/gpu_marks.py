@@ -148,6 +148,22 @@ _MAX_CLAIMS = 3
 _WARNING = "$text-warning"
 
 
+def unread_lines(device: GpuDevice, width: int) -> list[Content]:
+    """The reason why nothing is known of a device."""
+    name = f"{device.label} {views.short_name(clean_line(device.name))}".rstrip()
+    return hanging(f"⚠ {name}: {clean_line(device.problem)}", width, _WARNING)
+
+
+def source_lines(report: GpuReport, width: int) -> list[Content]:
+    """A row for each host that does not answer."""
+    texts = [
+        f"⚠ {clean_line(source.name)}: {clean_line(source.problem)}"
+        for source in report.sources
+        if source.problem
+    ]
+    return [line for text in texts for line in hanging(text, width, _WARNING)]
+
+
 def warning_lines(devices: Sequence[GpuDevice], width: int, *, has_names: bool) -> list[Content]:
     """A row for each thing that is wrong; `has_names` says which devices it is about."""
     devices_by_text: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
 from rltui.core.text import count_text, duration, gib, truncate
-from rltui.ui.paragraphs import first_that_fits, flow, hanging
+from rltui.ui.paragraphs import first_that_fits, flow
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.gpu_marks import (
@@ -32,11 +32,14 @@ from rltui.ui.widgets.gpu_marks import (
     owner_marks,
     share_label,
     shares_in_order,
+    source_lines,
+    unread_lines,
     verdict_lines,
     warning_lines,
 )
 from rltui.views.gpu import (
     free_bytes,
+    gib_text,
     load_texts,
     memory_note,
     memory_text,
@@ -53,10 +56,6 @@ def _entry(mark: CellMark, text: str, style: str = "") -> Content:
     return Content.assemble((f"{mark.glyph} ", mark.style), (text, style))
 
 
-def _size(size_bytes: int, *, estimated: bool) -> str:
-    return f"{'~' if estimated else ''}{gib(size_bytes)}"
-
-
 def _budget_text(budget: GpuBudget) -> str:
     return f"budget {budget.utilization:g} {BUDGET.glyph} {gib(budget.budget_bytes)}"
 
@@ -68,7 +67,7 @@ def device_legend(device: GpuDevice, width: int, marks: Marks) -> list[Content]:
     small: list[Content] = []
     for share in shares_in_order(device):
         label = share_label(share)
-        first = _entry(marks[label], f"{label} {_size(share.used_bytes, estimated=share.estimated)}")
+        first = _entry(marks[label], f"{label} {gib_text(share.used_bytes, estimated=share.estimated)}")
         if share.owner != "component":
             small.append(first)
             continue
@@ -120,7 +119,7 @@ def _shared_legend(devices: Sequence[GpuDevice], width: int, marks: Marks) -> li
 
 def _sum_text(shares: Sequence[GpuShare]) -> str:
     estimated = any(share.estimated for share in shares)
-    return _size(sum(share.used_bytes for share in shares), estimated=estimated)
+    return gib_text(sum(share.used_bytes for share in shares), estimated=estimated)
 
 
 _FEW_DEVICES = 2
@@ -149,15 +148,7 @@ def gpu_lines(
         lines.extend(_device_lines(report, width, is_stale=is_stale))
         lines.extend(claim_lines(report, width, hint))
         lines.extend(warning_lines(report.devices, width, has_names=len(report.devices) > 1))
-    lines.extend(
-        line
-        for source in report.sources
-        if source.problem
-        for line in hanging(
-            f"⚠ {clean_line(source.name)}: {clean_line(source.problem)}", width, "$text-warning"
-        )
-    )
-    return [*lines, *verdict_lines(report.verdicts, width)]
+    return [*lines, *source_lines(report, width), *verdict_lines(report.verdicts, width)]
 
 
 def _device_lines(report: GpuReport, width: int, *, is_stale: bool) -> list[Content]:
@@ -188,9 +179,7 @@ def _host_lines(devices: list[GpuDevice], width: int, marks: Marks, count: int) 
     label_width = max(len(device.label) for device in devices)
     for device in devices:
         if device.problem:
-            name = f" {short_name(clean_line(device.name))}" if device.name else ""
-            text = f"⚠ {device.label}{name}: {clean_line(device.problem)}"
-            lines.extend(hanging(text, width, "$text-warning"))
+            lines.extend(unread_lines(device, width))
         elif count > _MANY_DEVICES:
             lines.append(brief_line(device, width, marks, label_width))
         else:

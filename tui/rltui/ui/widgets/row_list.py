@@ -17,6 +17,8 @@ from textual.strip import Strip
 from rltui.ui import verbs
 from rltui.ui.copying import CopyRequested, rows_text
 from rltui.ui.key_bindings import KeyBinding, bind
+from rltui.ui.paragraphs import hanging
+from rltui.ui.styles import FAINT
 from rltui.ui.widgets.virtual_list import PaintedList
 
 _CACHED_ROWS = 400
@@ -28,6 +30,15 @@ class Row:
 
     key: str | None
     lines: tuple[Content, ...]
+
+
+def note_row(text: str, width: int) -> Row:
+    """A row that the cursor cannot be on: what there is in place of others."""
+    return Row(None, tuple(hanging(text, width, FAINT)))
+
+
+READING = (Row(None, (Content.styled("reading…", FAINT),)),)
+"""The rows before there is an answer."""
 
 
 class LazyRows(Protocol):
