@@ -21,7 +21,7 @@ from textual.widget import Widget
 from rltui.core.api import Alert
 from rltui.core.states import SEVERITIES
 from rltui.core.text import duration
-from rltui.ui.styles import SEVERITY_MARKS
+from rltui.ui.styles import FAINT, SEVERITY_MARKS
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line
 
@@ -81,7 +81,7 @@ class Notification:
 
 def _ending(text: Content, width: int, hint: str) -> Content:
     """`text` as far as there is room before the faint `hint`."""
-    return text.truncate(max(1, width - len(hint)), ellipsis=True) + Content.styled(hint, "$foreground 60%")
+    return text.truncate(max(1, width - len(hint)), ellipsis=True) + Content.styled(hint, FAINT)
 
 
 def alert_mark(alert: Alert) -> tuple[str, str]:

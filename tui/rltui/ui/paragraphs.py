@@ -27,7 +27,7 @@ def flow(entries: Iterable[Content], width: int, *, gap: str = "  ", indent: int
     lines: list[Content] = []
     for entry in entries:
         if lines and lines[-1].cell_length + len(gap) + entry.cell_length <= width:
-            lines[-1] += Content.styled(gap, "$foreground 60%") + entry
+            lines[-1] += Content.styled(gap, FAINT) + entry
         else:
             lines.append(Content(" " * indent) + entry if lines else entry)
     return lines
@@ -38,6 +38,11 @@ def hanging(text: str, width: int, style: str) -> list[Content]:
     return [
         Content.styled(line, style) for line in textwrap.wrap(text, max(8, width), subsequent_indent="  ")
     ]
+
+
+def blocks(*parts: Sequence[Content]) -> Content:
+    """Lines that belong together, with an empty line between the parts; those without lines are left out."""
+    return Content("\n\n").join([Content("\n").join(lines) for lines in parts if lines])
 
 
 def labelled(label: str, lines: Iterable[Content], cells: int) -> Iterator[Content]:

@@ -10,8 +10,9 @@ from textual.content import Content
 from rltui.core.api import Plan
 from rltui.core.config_report import DerivedValue, PendingKnob, Problem
 from rltui.core.text import join_words
-from rltui.ui.styles import SEVERITY_MARKS
-from rltui.ui.text import clean, clean_line, value_text
+from rltui.ui.paragraphs import blocks
+from rltui.ui.styles import FAINT, SEVERITY_MARKS
+from rltui.ui.text import clean, clean_line, file_name, value_text
 from rltui.views.knob import figure_unit, figure_value
 from rltui.views.plan import plan_rows
 
@@ -23,7 +24,7 @@ _TEXT_WIDTH = 58
 def _row(label: str, text: str, style: str = "") -> Content:
     lines = textwrap.wrap(text, _TEXT_WIDTH) or [""]
     hanging = f"\n{' ' * _LABEL_WIDTH}".join(lines)
-    return Content.assemble((label.ljust(_LABEL_WIDTH), "$foreground 60%"), (hanging, style))
+    return Content.assemble((label.ljust(_LABEL_WIDTH), FAINT), (hanging, style))
 
 
 def plan_steps(plan: Plan) -> list[Content]:
@@ -32,6 +33,12 @@ def plan_steps(plan: Plan) -> list[Content]:
     if plan.lost.steps:
         styles["lose"] = "bold $text-warning"
     return [_row(label, clean_line(text), styles.get(label, "")) for label, text in plan_rows(plan)]
+
+
+def effect_lines(plan: Plan, key: str = "ctrl+r") -> list[Content]:
+    """The steps of a restart that makes an edit count, below the `key` for it."""
+    heading = [Content.styled(f"Takes effect after a restart ({key}):", FAINT)] if plan.start else []
+    return [*heading, *plan_steps(plan)]
 
 
 def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
@@ -44,7 +51,7 @@ def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()
         value = f"{was}{figure_value(item.value)}{figure_unit(item)}"
         lines.append(
             Content.assemble(
-                (f"{clean_line(item.name)} ", "$foreground 60%"), (clean(value), "bold" if is_changed else "")
+                (f"{clean_line(item.name)} ", FAINT), (clean(value), "bold" if is_changed else "")
             )
         )
     return lines
@@ -53,7 +60,7 @@ def figures(derived: Iterable[DerivedValue], before: Iterable[DerivedValue] = ()
 def derived_lines(derived: Sequence[DerivedValue], before: Iterable[DerivedValue] = ()) -> list[Content]:
     """`figures` with the arithmetic."""
     return [
-        line + Content.styled(f"  {clean_line(item.text)}" if item.text else "", "$foreground 60%")
+        line + Content.styled(f"  {clean_line(item.text)}" if item.text else "", FAINT)
         for line, item in zip(figures(derived, before), derived, strict=True)
     ]
 
@@ -65,7 +72,7 @@ def pending_lines(pending: Iterable[PendingKnob]) -> list[Content]:
             (f"{value_text(knob.running)} → {value_text(knob.value)}", "bold $text-warning"),
             (
                 f"  {join_words(tuple(map(clean_line, knob.readers)))}" if knob.readers else "",
-                "$foreground 60%",
+                FAINT,
             ),
         )
         for knob in pending
@@ -77,7 +84,7 @@ def placed_text(diff: str) -> str:
     name, number, has_removals = "", 0, False
     for line in diff.splitlines():
         if line.startswith("+++"):
-            name = clean_line(line[4:].split("\t")[0].rpartition("/")[2])
+            name = file_name(line[4:].split("\t")[0])
         elif line.startswith("@@"):
             number = int(line.split("+")[1].split(" ")[0].split(",")[0]) - 1
         elif line.startswith("---"):
@@ -98,11 +105,9 @@ def problem_lines(problems: tuple[Problem, ...]) -> list[Content]:
         mark, style = SEVERITY_MARKS[problem.severity]
         where = ""
         if problem.file:
-            where = f" ({clean_line(problem.file.rpartition('/')[2])}"
+            where = f" ({file_name(problem.file)}"
             where += f", line {problem.line})" if problem.line else ")"
-        lines.append(
-            Content.assemble((f"{mark} {clean_line(problem.message)}", style), (where, "$foreground 60%"))
-        )
+        lines.append(Content.assemble((f"{mark} {clean_line(problem.message)}", style), (where, FAINT)))
     return lines
 
 
@@ -114,13 +119,13 @@ def diff_lines(diff: str) -> list[Content]:
             continue
         if line.startswith("+++"):
             name = line[4:].split("\t")[0].strip().rpartition("/")[2]
-            lines.append(Content.styled(f"─ {name} ─", "$foreground 60%"))
+            lines.append(Content.styled(f"─ {name} ─", FAINT))
         elif line.startswith("+"):
             lines.append(Content.styled(line, "$text-success"))
         elif line.startswith("-"):
             lines.append(Content.styled(line, "$text-error"))
         elif line.startswith("@@"):
-            lines.append(Content.styled("@@ " + line.strip("@ ").split(" @@")[0] + " @@", "$foreground 60%"))
+            lines.append(Content.styled("@@ " + line.strip("@ ").split(" @@")[0] + " @@", FAINT))
         else:
             lines.append(Content(line))
     return lines
@@ -132,10 +137,6 @@ def changed_lines(diff: str) -> list[Content]:
 
 
 def plan_content(plan: Plan) -> Content:
-    blocks = [
-        problem_lines(plan.problems),
-        plan_steps(plan),
-        derived_lines(plan.derived),
-        diff_lines(plan.diff),
-    ]
-    return Content("\n\n").join([Content("\n").join(lines) for lines in blocks if lines])
+    return blocks(
+        problem_lines(plan.problems), plan_steps(plan), derived_lines(plan.derived), diff_lines(plan.diff)
+    )

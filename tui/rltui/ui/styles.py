@@ -12,6 +12,8 @@ from rltui.views.table import Cell
 
 FAINT = "$foreground 60%"
 SEPARATOR = (" · ", FAINT)
+CURSOR = "▸ "
+"""Stands before what is chosen, for terminals without colours; blanks before the rest."""
 STYLES: Mapping[Role, str] = {
     "good": "$text-success",
     "busy": "$text-warning",

@@ -16,6 +16,11 @@ def clean_line(text: str) -> str:
     return clean(text).replace("\n", " ").strip()
 
 
+def file_name(path: str) -> str:
+    """The last part of a path, as `clean_line`."""
+    return clean_line(path.rpartition("/")[2])
+
+
 def rate(per_second: float) -> str:
     """`640`, `8.2k`, `12k`, `1.1M`."""
     for limit, suffix in ((1e6, "M"), (1e3, "k")):

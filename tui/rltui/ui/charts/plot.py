@@ -22,6 +22,7 @@ from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
 from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widen
 from rltui.ui.charts.model import ChartFrame, PlacedAnnotation, has_line
 from rltui.ui.charts.view import Span
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.views.event import ANNOTATIONS
 
@@ -254,7 +255,7 @@ def _title(frame: ChartFrame, width: int) -> Content:
         )
         for reading in frame.readings
     ]
-    for text, style in (*parts, *((f" {fact}", "$foreground 60%") for fact in facts if fact)):
+    for text, style in (*parts, *((f" {fact}", FAINT) for fact in facts if fact)):
         if title.cell_length + len(text) > width - 4:
             break
         title += Content.styled(text, style)

@@ -20,7 +20,7 @@ from rltui.ui.dialogs.config import ConfigReview, ConflictDialog, ConverterDialo
 from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.requests import done_text
 from rltui.ui.state import ExperimentState, TextDraft
-from rltui.ui.text import clean, clean_line
+from rltui.ui.text import clean, clean_line, file_name
 from rltui.views.knob import change_text
 
 Outcome = Literal["written", "dropped", "kept", "again"]
@@ -187,7 +187,7 @@ class ConfigDialogue:
         if text == original.text:
             self._notify("Unchanged; nothing written")
             return None
-        name = clean_line(original.path.rpartition("/")[2])
+        name = file_name(original.path)
         request = Request(action="write", texts={original.path: text}, base={original.path: original.sha256})
         outcome = await self._review(request, Question(f"Write {name}?", may_edit_again=True))
         draft = TextDraft(original, text)
@@ -200,7 +200,7 @@ class ConfigDialogue:
         files = self._state.table.files
         if len(files) == 1:
             return files[0]
-        choices = {path: (clean_line(path.rpartition("/")[2]), clean_line(path)) for path in files}
+        choices = {path: (file_name(path), clean_line(path)) for path in files}
         menu = ChoiceMenu("Which file?", choices)
         return await self._frontend.prompt(menu)
 

@@ -27,9 +27,9 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.key_names import key_text
 from rltui.ui.messages import NotifyingScreen, alert_mark
-from rltui.ui.paragraphs import first_that_fits, hanging
-from rltui.ui.plan_view import diff_lines, pending_lines, plan_content, plan_steps
-from rltui.ui.styles import FAINT
+from rltui.ui.paragraphs import blocks, first_that_fits, hanging
+from rltui.ui.plan_view import diff_lines, effect_lines, pending_lines, plan_content
+from rltui.ui.styles import CURSOR, FAINT
 from rltui.ui.text import clean, clean_line
 
 Answer = TypeVar("Answer")
@@ -157,18 +157,15 @@ class Dialog(DialogBase[Answer], Generic[Answer]):
         self.focus_next("Button")
 
 
-_CHOSEN = "▸ "
-
-
 class _MarkedButton(Button):
     """The one that enter presses has a mark, the others its room."""
 
     def render(self) -> Content:
-        mark = _CHOSEN if self.has_focus else " " * len(_CHOSEN)
+        mark = CURSOR if self.has_focus else " " * len(CURSOR)
         return Content.assemble(mark, Content(str(self.label)))
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        return super().get_content_width(container, viewport) + len(_CHOSEN)
+        return super().get_content_width(container, viewport) + len(CURSOR)
 
 
 def button(label: str, answer: str, variant: ButtonVariant = "default") -> Button:
@@ -344,20 +341,14 @@ class PendingDialog(ButtonDialog[None]):
             for knob in knobs
             if knob.changed
         ]
-        blocks = []
+        parts = []
         if plan is not None:
             differs = Content.styled("running → file, and its readers:", FAINT)
-            blocks.append([differs, *pending_lines(pending)])
-            blocks.append(
-                [
-                    Content.styled(f"Takes effect after a restart ({key_of('knob.apply')}):", FAINT),
-                    *plan_steps(plan),
-                ]
-            )
+            parts += [[differs, *pending_lines(pending)], effect_lines(plan, key_of("knob.apply"))]
         if since_origin:
             heading = "original → this run's copy, which edits change:"
-            blocks.append([Content.styled(heading, FAINT), *diff_lines(since_origin)])
-        message = Content("\n\n").join([Content("\n").join(lines) for lines in blocks])
+            parts.append([Content.styled(heading, FAINT), *diff_lines(since_origin)])
+        message = blocks(*parts)
         super().__init__("Differences", message, [button("Close", "no")], {})
 
 

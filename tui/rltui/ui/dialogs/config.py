@@ -23,9 +23,10 @@ from rltui.ui.background import in_background
 from rltui.ui.dialogs.base import ButtonDialog, DialogBase, KeyHint, button
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.messages import waiting
-from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, plan_steps, problem_lines
+from rltui.ui.paragraphs import blocks
+from rltui.ui.plan_view import changed_lines, derived_lines, diff_lines, effect_lines, problem_lines
 from rltui.ui.styles import FAINT
-from rltui.ui.text import clean, clean_line, value_text
+from rltui.ui.text import clean, clean_line, file_name, value_text
 
 Answer = Literal["write", "restart", "again"]
 """again: back into the editor, with the text as it is."""
@@ -46,13 +47,13 @@ class Question:
 
 def _review_content(plan: Plan, table: KnobTable, reason: str = "") -> Content:
     """The most important facts stand first."""
-    steps = plan_steps(plan)
-    if plan.start:
-        steps.insert(0, Content.styled("Takes effect after a restart (ctrl+r):", FAINT))
-    derived = derived_lines(plan.derived, table.derived)
-    reason_lines = [Content.styled(clean_line(reason), "$text-warning")] if reason else []
-    blocks = [reason_lines, problem_lines(plan.problems), diff_lines(plan.diff), derived, steps]
-    return Content("\n\n").join([Content("\n").join(lines) for lines in blocks if lines])
+    return blocks(
+        [Content.styled(clean_line(reason), "$text-warning")] if reason else [],
+        problem_lines(plan.problems),
+        diff_lines(plan.diff),
+        derived_lines(plan.derived, table.derived),
+        effect_lines(plan),
+    )
 
 
 class ConfigReview(ButtonDialog[Answer]):
@@ -132,7 +133,7 @@ _WITHOUT_CLASH = {"set": "your edit still applies", "write": "your text replaces
 def _conflict_content(plan: Plan) -> Content:
     blocks: list[Content] = []
     for conflict in plan.conflicts:
-        name = clean_line(conflict.file.rpartition("/")[2])
+        name = file_name(conflict.file)
         if conflict.keys:
             head = f"{name}: changed on both sides"
             lines = [Content.styled(head, "bold $text-warning"), *_key_table(conflict.keys)]

@@ -26,10 +26,11 @@ from rltui.ui.dialogs.base import DialogBase, KeyHint, PlanDialog, keys_line
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.knob_values import typed_value
 from rltui.ui.messages import waiting
-from rltui.ui.plan_view import changed_lines, figures, placed_text, plan_steps, problem_lines
+from rltui.ui.paragraphs import blocks
+from rltui.ui.plan_view import changed_lines, effect_lines, figures, placed_text, problem_lines
 from rltui.ui.state import StagedEdits, edit_request
 from rltui.ui.styles import FAINT
-from rltui.ui.text import clean, clean_line, value_text
+from rltui.ui.text import clean, clean_line, file_name, value_text
 from rltui.ui.widgets.value_fields import (
     FractionBar,
     FractionValue,
@@ -73,9 +74,7 @@ def _facts_text(knob: KnobInfo) -> str:
     in_file = value_text(knob.value) if knob.is_set else "not set"
     running = f"running {value_text(knob.running)}" if knob.is_running else "not running"
     rest = clean_line(origin_text(knob)).removeprefix("not in the file").removeprefix(" · ")
-    return " · ".join(
-        fact for fact in (f"{clean_line(knob.file.rpartition('/')[2])}: {in_file}", running, rest) if fact
-    )
+    return " · ".join(fact for fact in (f"{file_name(knob.file)}: {in_file}", running, rest) if fact)
 
 
 def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
@@ -90,16 +89,10 @@ def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
     problems = problem_lines(plan.problems)
     if plan.asks_more:
         problems.append(Content.styled("validating with the framework…", FAINT))
-    blocks = (problems, figures(plan.derived, table.derived), changes)
-    paragraphs = [Content("\n").join(lines) for lines in blocks if lines]
-    if plan.conflicts:
-        paragraphs.insert(0, Content.styled("⚠ The file has changed on disk.", "$text-warning"))
-    if not changes:
-        paragraphs.append(Content.styled("No change.", FAINT))
-    if steps := plan_steps(plan):
-        heading = [Content.styled("Takes effect after a restart (ctrl+r):", FAINT)] if plan.start else []
-        paragraphs.append(Content("\n").join([*heading, *steps]))
-    return Content("\n\n").join(paragraphs)
+    conflict = [Content.styled("⚠ The file has changed on disk.", "$text-warning")] if plan.conflicts else []
+    changes = changes or [Content.styled("No change.", FAINT)]
+    derived = figures(plan.derived, table.derived)
+    return blocks(conflict, problems, derived, changes, effect_lines(plan))
 
 
 class KnobEditor(DialogBase[Decision]):

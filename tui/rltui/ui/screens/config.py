@@ -26,7 +26,7 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.plan_view import derived_lines, figures
 from rltui.ui.state import AppState
 from rltui.ui.styles import FAINT, SEVERITY_MARKS
-from rltui.ui.text import clean_line, value_text
+from rltui.ui.text import clean_line, file_name, value_text
 from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.knob_table import (
     knob_detail,
@@ -115,7 +115,7 @@ def config_rows(
     columns = columns_for((*table.knobs, *table.others), staged, width)
     rows: list[Row] = []
     for (file, section), knobs in sections.items():
-        name = f"  {clean_line(file.rpartition('/')[2])}" if len(table.files) > 1 else ""
+        name = f"  {file_name(file)}" if len(table.files) > 1 else ""
         rows.append(Row(None, (Content.assemble((clean_line(section), "bold"), (name, FAINT)),)))
         rows.extend(
             Row(knob.key, (row_filter.marked(_line(knob, columns, table, staged)),)) for knob in knobs
@@ -161,9 +161,7 @@ def problem_rows(problems: Sequence[Problem], width: int) -> tuple[Row, ...]:
         mark, style = SEVERITY_MARKS[problem.severity]
         position = ""
         if problem.file:
-            position = clean_line(problem.file.rpartition("/")[2]) + (
-                f":{problem.line}" if problem.line else ""
-            )
+            position = file_name(problem.file) + (f":{problem.line}" if problem.line else "")
         text = f"{position} {clean_line(problem.message)}".strip()
         lines = textwrap.wrap(text, max(8, width - 2)) or [""]
         contents = [Content.assemble((f"{mark} ", style), (lines[0], style))]
@@ -237,7 +235,7 @@ class ConfigScreen(BaseScreen):
         if not self.is_open:
             return
         table = self.state.table
-        files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
+        files = ", ".join(map(file_name, table.files))
         note = table_note(table, self.state.staged, readonly=self.experiment.readonly)
         only = "only changed" if self._filter.only_changed else ""
         self._title.update(self.state.heading("Config", (only, "bold"), note or "", (files, FAINT)))

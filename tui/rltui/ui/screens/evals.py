@@ -14,9 +14,9 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.state import AppState
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.resource_table import CURSOR, ResourceTable
+from rltui.ui.widgets.resource_table import ResourceTable
 from rltui.ui.widgets.row_list import READING, Row, list_keys, note_row
 from rltui.views.evaluation import (
     VIEW,

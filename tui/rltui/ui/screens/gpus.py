@@ -25,7 +25,7 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.paragraphs import flow
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.state import AppState
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart, in_range, peak_text
@@ -53,7 +53,6 @@ from rltui.views.gpu import (
     stale_age_s,
 )
 
-_CURSOR = "▸ "
 _WIDE_DEVICE = 100
 """A device's line of this width has its name and recent use too."""
 _NAME_WIDTH = 18
@@ -90,8 +89,8 @@ def _device_rows(
 def _lines(
     device: GpuDevice, width: int, marks: Marks, label_width: int, *, is_selected: bool
 ) -> list[Content]:
-    cursor = Content(_CURSOR if is_selected else "  ")
-    width -= len(_CURSOR)
+    cursor = Content(CURSOR if is_selected else "  ")
+    width -= len(CURSOR)
     if device.problem:
         first, *more = unread_lines(device, width)
         return [cursor + first, *(Content("  ") + line for line in more)]

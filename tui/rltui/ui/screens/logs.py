@@ -26,6 +26,7 @@ from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.logs.view import LogView
 from rltui.ui.requests import component_of_role
 from rltui.ui.state import AppState
+from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar, TitleLine
 
@@ -219,11 +220,11 @@ class LogScreen(BaseScreen):
         visible_names = tabs_around([clean_line(name) for name in names], names.index(tab_name), room)
         for name in visible_names:
             is_chosen = name == clean_line(tab_name)
-            style = "bold $text-accent" if is_chosen else "$foreground 60%"
+            style = "bold $text-accent" if is_chosen else FAINT
             fragments.append((f"{' ▸ ' if is_chosen else '   '}{name}", style))
         if len(visible_names) < len(names):
-            fragments.append((_MORE_TABS, "$foreground 60%"))
-        self._title.update(Content.assemble(heading, *fragments, (tail, "$foreground 60%")))
+            fragments.append((_MORE_TABS, FAINT))
+        self._title.update(Content.assemble(heading, *fragments, (tail, FAINT)))
 
     def _tail(self) -> str:
         if isinstance(self._tab, LogEntry) and self._tab.attempt is not None:

@@ -11,12 +11,11 @@ from rltui.core.compare import Comparison
 from rltui.core.config_data import short_names
 from rltui.ui.actions import key_of
 from rltui.ui.paragraphs import hanging, truncate_cells
-from rltui.ui.styles import FAINT
+from rltui.ui.styles import CURSOR, FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row
 from rltui.views.comparison import BEST, ComparedRow, compared_rows, remark_text
 
-_CURSOR = "▸ "
 _GAP = 1
 _WIDEST_COLUMNS = (32, 26, 20, 16, 12)
 """Cells of a column, the most first."""
@@ -62,7 +61,7 @@ def compare_table(
             )
         )
     if remark := remark_text(comparison):
-        lines = hanging(remark, width - len(_CURSOR), FAINT)
+        lines = hanging(remark, width - len(CURSOR), FAINT)
         rows += [Row(None, (Content(""),)), Row(None, tuple(Content("  ") + line for line in lines))]
     return CompareTable(columns.head(names), tuple(rows), columns.last)
 
@@ -94,7 +93,7 @@ class _RunColumns:
             max(cell_len(name) + len(BEST), *(_cell_width(row, index) for row in rows))
             for index, name in enumerate(names)
         ]
-        room = width - len(_CURSOR) - self._label
+        room = width - len(CURSOR) - self._label
         for widest in _WIDEST_COLUMNS:
             self._widths = [min(widest, ideal) for ideal in ideal_widths]
             if sum(self._widths) + _GAP * len(names) <= room:
@@ -122,7 +121,7 @@ class _RunColumns:
     def line(self, row: ComparedRow, *, is_selected: bool) -> Content:
         """Label and values. Of the config, what is not as in the first run stands out."""
         label = _tail(self._names[row.label], self._label)
-        line = Content(_CURSOR if is_selected else "  ") + Content(label.ljust(self._label))
+        line = Content(CURSOR if is_selected else "  ") + Content(label.ljust(self._label))
         for index in range(self.first, self.last):
             style = "$text-success bold" if index in row.best else ""
             if row.part == "config":
@@ -141,7 +140,7 @@ class _RunColumns:
 
 
 def _full_row(row: ComparedRow, names: list[str], width: int) -> list[Content]:
-    indent = " " * (len(_CURSOR) + 2)
+    indent = " " * (len(CURSOR) + 2)
     room = max(1, width - len(indent))
     lines = hanging(clean_line(row.label), room, "bold")
     widest = min(_WIDEST_NAME, max(map(cell_len, names)))

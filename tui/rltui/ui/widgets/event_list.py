@@ -13,7 +13,7 @@ from rltui.core.events import detail_lines, display_kind, first_line
 from rltui.core.journal import JournalEntry
 from rltui.core.text import age, truncate
 from rltui.ui.plan_view import diff_lines
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean, clean_line
 from rltui.views.event import VIEW, Event, event_details, event_look
 
@@ -135,7 +135,7 @@ def _head(item: EventItem, text: str, *, is_selected: bool, has_step: bool) -> C
     when, step = (column.cell(item.event, 0.0).text for column in _COLUMNS)
     label = truncate(f"{sign} {item.kind}", _KIND - 2)
     return Content.assemble(
-        "▸ " if is_selected else "  ",
+        CURSOR if is_selected else "  ",
         (when.ljust(_TIME), FAINT),
         (f"{step:>{_STEP - 2}}  " if has_step else "", FAINT),
         (label.ljust(_KIND), style),

@@ -20,7 +20,7 @@ from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.state import ExperimentState, StagedEdits
 from rltui.ui.styles import FAINT, SEVERITY_MARKS
-from rltui.ui.text import clean_line
+from rltui.ui.text import clean_line, file_name
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
 from rltui.views.knob import (
     NOTHING_STAGED,
@@ -332,7 +332,7 @@ class KnobPanel(Vertical):
 
     def _update_titles(self) -> None:
         table = self.rows.table
-        files = ", ".join(clean_line(path.rpartition("/")[2]) for path in table.files)
+        files = ", ".join(map(file_name, table.files))
         title = Content.styled("Knobs", "bold")
         if files:
             title += Content.styled(f" · {files}", FAINT)

@@ -25,12 +25,11 @@ from rltui.ui.background import in_background
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import waiting
 from rltui.ui.state import ExperimentState
-from rltui.ui.styles import FAINT, STYLES, styled
+from rltui.ui.styles import CURSOR, FAINT, STYLES, styled
 from rltui.ui.text import clean_line
 from rltui.views.component import badge_of, component_notes, component_title, log_title
 from rltui.views.table import Cell
 
-_SELECTED = "▸ "
 _TITLE_MARGIN = 6
 """Cells of a pane's top edge that its title cannot have: corners, and a blank and a line on each side."""
 
@@ -147,7 +146,7 @@ class ReaderPane(Vertical):
         self._restore_state()
 
     def _has_room_for(self, title: str) -> bool:
-        width = max(0, self.size.width - _TITLE_MARGIN) - self.selected * cell_len(_SELECTED)
+        width = max(0, self.size.width - _TITLE_MARGIN) - self.selected * cell_len(CURSOR)
         return cell_len(clean_line(title)) <= width
 
     def update_title(self) -> None:
@@ -155,7 +154,7 @@ class ReaderPane(Vertical):
         raise NotImplementedError
 
     def _show_title(self, cells: Iterable[Cell]) -> None:
-        title = styled(cells, prefix=_SELECTED if self.selected else "")
+        title = styled(cells, prefix=CURSOR if self.selected else "")
         if title.markup != self._title:
             self._title = title.markup
             self.log_pane.show_title(title)

@@ -10,13 +10,12 @@ from textual.content import Content
 
 from rltui.core.text import truncate
 from rltui.ui.paragraphs import hanging, labelled
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.ui.widgets.row_list import Row
 from rltui.views.table import Cell, Column, View
 from rltui.views.table import Row as Resource
 
-CURSOR = "▸ "
 _GAP = "  "
 _BAR = 12
 _BELOW = "    "

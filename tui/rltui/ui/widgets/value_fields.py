@@ -30,7 +30,7 @@ from rltui.ui.knob_values import (
     scaled,
     stepped,
 )
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean, clean_line
 from rltui.views.gpu import verdict_sign
 
@@ -255,7 +255,7 @@ class ListValue(Widget, can_focus=True):
 
     def _render_line_of(self, index: int, item: str) -> Content:
         is_new = index == len(self._items)
-        sign = ("▸ " if index == self._item_index else "  ") + ("+ " if is_new else f"{index + 1} ")
+        sign = (CURSOR if index == self._item_index else "  ") + ("+ " if is_new else f"{index + 1} ")
         if index != self._item_index or not self.has_focus:
             return Content.assemble((sign, FAINT), clean_line(item))
         before, under, after = (
