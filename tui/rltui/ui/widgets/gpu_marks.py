@@ -151,7 +151,7 @@ _WARNING = "$text-warning"
 def unread_lines(device: GpuDevice, width: int) -> list[Content]:
     """The reason why nothing is known of a device."""
     name = f"{device.label} {views.short_name(clean_line(device.name))}".rstrip()
-    return hanging(f"⚠ {name}: {clean_line(device.problem)}", width, _WARNING)
+    return hanging(f"⚠ {name}: {clean_line(device.problem or '')}", width, _WARNING)
 
 
 def source_lines(report: GpuReport, width: int) -> list[Content]:
