@@ -58,7 +58,10 @@ async def test_an_idle_panel_draws_nothing(open_app: Opener, monkeypatch: pytest
         assert drawn == []
         await overview.panels.toggle_charts()
         await settle(pilot)
-        assert not panel._is_seen
+        polls: list[object] = []
+        monkeypatch.setattr(panel._model, "poll", lambda: polls.append("a poll"))
+        await panel._catch_up(panel._model)
+        assert polls == [], "nothing is read for a panel that is hidden"
 
 
 async def test_a_run_without_values_says_so(open_app: Opener) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from textual.app import ScreenStackError
@@ -31,6 +35,27 @@ def in_background(
             return None
 
     return node.run_worker(until_it_goes, name=group, group=group, exclusive=exclusive)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The time between two looks at something, so that all of them take a small part of a core."""
+
+    interval_s: float
+    pause_per_work: float
+    """The pause is so many times as long as the look took of the processor."""
+    longest_s: float
+
+    async def follow(self, look: Callable[[], Coroutine[Any, Any, object]], wake: asyncio.Event) -> None:
+        """Look again and again, for ever; at once where `wake` is set."""
+        while True:
+            wake.clear()
+            began = time.process_time()
+            await look()
+            pause_s = max(self.interval_s, (time.process_time() - began) * self.pause_per_work)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(pause_s, self.longest_s)):
+                    await wake.wait()
 
 
 def is_there(node: DOMNode) -> bool:

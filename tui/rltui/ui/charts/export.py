@@ -13,7 +13,7 @@ from rltui.core.series import SeriesSource
 from rltui.core.text import display_unit, format_number
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
 from rltui.ui.charts.catalog import charts
-from rltui.ui.charts.curves import Extents, Points, extents, logarithms, value_span, widen
+from rltui.ui.charts.curves import Extents, Points
 from rltui.ui.charts.model import ChartFrame, ChartModel, Run, has_line
 from rltui.ui.charts.view import View
 from rltui.ui.text import clean_line
@@ -45,15 +45,7 @@ def csv(lines: Sequence[tuple[str, Points]]) -> str:
 def svg(frame: ChartFrame, experiment: str) -> str:
     """Draw the chart as it is displayed, as an SVG with a light background."""
     cells = _WIDTH - _LEFT - _RIGHT
-    shapes = [
-        (
-            extents(polyline.x, logarithms(polyline.y) if frame.log else polyline.y, frame.span, cells),
-            polyline.style,
-        )
-        for polyline in frame.polylines
-    ]
-    main = [shape for shape, style in shapes if style != "faint"]
-    y_span = widen(value_span(main, robust=frame.robust) or (0.0, 1.0))
+    shapes, y_span = frame.shapes(cells)
     unit = display_unit(frame.chart.unit)
     title = f"{frame.chart.title}{f' ({unit})' if unit else ''} · {experiment}"
     parts = [

@@ -14,7 +14,7 @@ from rltui.core.metric_names import find
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.ui.actions import key_of
 from rltui.ui.charts.catalog import Chart
-from rltui.ui.charts.curves import Floats, Points, smooth
+from rltui.ui.charts.curves import Extents, Floats, Points, extents, logarithms, smooth, value_span, widen
 from rltui.ui.charts.view import Span, View
 
 _CLOCK_CONCEPTS = ("reward", "loss", "step_time", "entropy", "lr")
@@ -66,6 +66,19 @@ class ChartFrame:
     annotations: tuple[PlacedAnnotation, ...] = ()
     note: str = ""
     """Why there is nothing to see."""
+
+    def shapes(self, columns: int) -> tuple[list[tuple[Extents, str]], Span]:
+        """Each line in so many columns, with its style, and the values from bottom to top: those of branches
+        that were abandoned count only where there are no others.
+        """
+        shapes = [
+            (extents(line.x, logarithms(line.y) if self.log else line.y, self.span, columns), line.style)
+            for line in self.polylines
+        ]
+        main = [shape for shape, style in shapes if style != "faint"]
+        span = value_span(main, robust=self.robust)
+        span = span or value_span([shape for shape, _ in shapes], robust=self.robust)
+        return shapes, widen(span or (0.0, 1.0))
 
 
 _NOTHING = Points(np.empty(0), np.empty(0), np.empty(0))

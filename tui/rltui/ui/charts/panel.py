@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import suppress
+from functools import partial
 
 from textual.containers import Container
 from textual.content import Content
@@ -12,7 +12,7 @@ from textual.content import Content
 from rltui.core.annotations import annotations_of
 from rltui.core.text import truncate
 from rltui.errors import RltuiError
-from rltui.ui.background import in_background, is_in_front
+from rltui.ui.background import Pace, in_background, is_in_front
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
@@ -28,11 +28,8 @@ _ROWS = 7
 _WIDE_CELLS = 96
 """From here on two stand side by side."""
 _NOTHING = "no metrics yet"
-_INTERVAL_S = 3.0
-"""Between two looks at the files."""
-_PAUSE_PER_WORK = 100.0
-"""The next look waits so many times as long as the last one took: 1 % of a core at most."""
-_MAX_PAUSE_S = 30.0
+_PACE = Pace(interval_s=3.0, pause_per_work=100.0, longest_s=30.0)
+"""Looks at the files: 1 % of a core at most."""
 
 
 class ChartPanel(Container, can_focus=True):
@@ -79,21 +76,11 @@ class ChartPanel(Container, can_focus=True):
         except RltuiError as error:
             self.border_title = Content(f"Charts · {truncate(clean_line(error.title), 60)}")
             return
-        while True:
-            self._wake.clear()
-            began = time.process_time()
-            if self._is_seen:
-                await self._catch_up(self._model)
-            work = (time.process_time() - began) * _PAUSE_PER_WORK
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(max(_INTERVAL_S, work), _MAX_PAUSE_S)):
-                    await self._wake.wait()
-
-    @property
-    def _is_seen(self) -> bool:
-        return is_in_front(self) and bool(self.size.height and self.region)
+        await _PACE.follow(partial(self._catch_up, self._model), self._wake)
 
     async def _catch_up(self, model: ChartModel) -> None:
+        if not (is_in_front(self) and self.size.height and self.region):
+            return
         is_new = await asyncio.to_thread(model.poll)
         by_id = {chart.id: chart for chart in charts(model.keys, pins=self._pins)}
         first = [by_id[id_] for id_ in dict.fromkeys((*self._pins, *_IMPORTANT)) if id_ in by_id]

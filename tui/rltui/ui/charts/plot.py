@@ -19,7 +19,7 @@ from textual_hires_canvas import Canvas
 from rltui.core.annotations import AnnotationKind
 from rltui.core.text import display_unit, format_number, truncate
 from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
-from rltui.ui.charts.curves import Extents, bad_columns, braille, extents, logarithms, value_span, widen
+from rltui.ui.charts.curves import Extents, bad_columns, braille
 from rltui.ui.charts.model import ChartFrame, PlacedAnnotation, has_line
 from rltui.ui.charts.view import Span
 from rltui.ui.styles import FAINT
@@ -132,21 +132,12 @@ class Plot(Canvas):
                 text = truncate(frame.note, width)
                 self._text((width - len(text)) // 2, height // 2, text, "note")
                 return
-            self._draw_chart(frame, width - _LEFT, height - 1)
-
-    def _draw_chart(self, frame: ChartFrame, cells: int, rows: int) -> None:
-        shapes = []
-        for polyline in frame.polylines:
-            y = logarithms(polyline.y) if frame.log else polyline.y
-            shapes.append((extents(polyline.x, y, frame.span, cells * 2), polyline.style))
-        main = [shape for shape, style in shapes if style != "faint"]
-        span = value_span(main, robust=frame.robust)
-        span = span or value_span([shape for shape, _ in shapes], robust=frame.robust)
-        y_span = widen(span or (0.0, 1.0))
-        self._draw_annotations(frame, cells, rows)
-        self._draw_lines(shapes, y_span, rows)
-        self._draw_bad(frame, cells, rows)
-        self._draw_axes(frame, y_span, cells, rows)
+            cells, rows = width - _LEFT, height - 1
+            shapes, y_span = frame.shapes(cells * 2)
+            self._draw_annotations(frame, cells, rows)
+            self._draw_lines(shapes, y_span, rows)
+            self._draw_bad(frame, cells, rows)
+            self._draw_axes(frame, y_span, cells, rows)
 
     def _draw_annotations(self, frame: ChartFrame, cells: int, rows: int) -> None:
         cursor = None if frame.cursor is None else _column(frame.cursor, frame.span, cells)

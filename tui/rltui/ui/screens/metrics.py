@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,7 +20,7 @@ from rltui.core.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope
-from rltui.ui.background import in_background
+from rltui.ui.background import Pace, in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
 from rltui.ui.charts.captions import annotation_lines, legend, line_below, reading_lines, title_facts
 from rltui.ui.charts.catalog import Chart, charts
@@ -35,11 +34,8 @@ from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar, TitleLine
 
-_INTERVAL_S = 2.0
-"""The files are read this often."""
-_PAUSE_PER_WORK = 60.0
-"""The next look waits so many times as long as the last one took, so that all takes 2 % of a core at most."""
-_LONGEST_PAUSE_S = 15.0
+_PACE = Pace(interval_s=2.0, pause_per_work=60.0, longest_s=15.0)
+"""Looks at the files: 2 % of a core at most."""
 
 
 class MetricsScreen(BaseScreen):
@@ -154,15 +150,8 @@ class MetricsScreen(BaseScreen):
                     self.charts.model = ChartModel(series)
             except RltuiError as error:
                 self._problem = clean_line(error.title)
-        while True:
-            self._wake.clear()
-            began = time.process_time()
-            if self.charts.model is not None:
-                await self._catch_up(self.charts.model)
-            work = (time.process_time() - began) * _PAUSE_PER_WORK
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(max(_INTERVAL_S, work), _LONGEST_PAUSE_S)):
-                    await self._wake.wait()
+                return
+        await _PACE.follow(partial(self._catch_up, self.charts.model), self._wake)
 
     async def _catch_up(self, model: ChartModel) -> None:
         async with self.waiting("Reading the metrics"):
