@@ -24,6 +24,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
+from rltui.frameworks.base import RunFiles
 from rltui.frameworks.engines import METRICS
 from rltui.services.config.source import read_file
 from rltui.services.gpu.memory_plan import read_peaks
@@ -169,8 +170,8 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "peaks": ("gpu.json", lambda path: read_peaks(path.parent)),
     "intent": ("intent.json", lambda path: IntentFile(path).read()),
     "journal": ("journal.jsonl", read_journal),
-    "steps": ("configs/trainer.json", lambda path: written_max_steps(path.parents[1])),
-    "steps in TOML": ("configs/trainer.toml", lambda path: written_max_steps(path.parents[1])),
+    "steps": ("configs/trainer.json", lambda path: written_max_steps(path.parents[1], RunFiles())),
+    "steps in TOML": ("configs/trainer.toml", lambda path: written_max_steps(path.parents[1], RunFiles())),
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rltui.errors import NotFoundError, UsageError
+from rltui.frameworks.base import RunFiles
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import DetectedRun, find_run, written_max_steps
 
@@ -27,14 +28,14 @@ from rltui.services.runs.observed import DetectedRun, find_run, written_max_step
 def test_first_that_says_so(tmp_path: Path, name: str, text: str, steps: int | None) -> None:
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_text(text)
-    assert written_max_steps(tmp_path) == steps
+    assert written_max_steps(tmp_path, RunFiles()) == steps
 
 
 def test_a_file_without_it_leaves_it_to_the_next(tmp_path: Path) -> None:
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "trainer.json").write_text("{}")
     (tmp_path / "configs" / "sft.json").write_text('{"max_steps": 9}')
-    assert written_max_steps(tmp_path) == 9
+    assert written_max_steps(tmp_path, RunFiles()) == 9
 
 
 def run_of_today(folder: Path, at: float | None = None) -> Path:

@@ -264,6 +264,9 @@ class WeightsMaker:
     """Exists once they are complete."""
 
 
+_WRITTEN_CONFIGS = ("configs/latest/resolved", "configs/resolved", "configs")
+
+
 @dataclass(frozen=True, slots=True)
 class RunFiles:
     """Locations of a run's files, relative to the output folder."""
@@ -305,6 +308,15 @@ class RunFiles:
     """
     stale_after_resume: tuple[str, ...] = ("checkpoints",)
     """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
+    written_configs: tuple[str, ...] = _WRITTEN_CONFIGS
+    """Folders of the configs that programs write down for a run; the first with files counts."""
+    lengths: tuple[str, ...] = (
+        *(f"{folder}/{name}.json" for folder in _WRITTEN_CONFIGS for name in ("trainer", "sft")),
+        *("configs/trainer.toml", "configs/rl.toml", "configs/sft.toml", "run_default/control/orch.toml"),
+    )
+    """Files that may have `max_steps`: of current prime-rl, then of spring 2026, which wrote no resolved
+    configs.
+    """
 
 
 class Framework:

@@ -19,7 +19,7 @@ from rltui.core.metrics import LARGEST_STEP
 from rltui.core.text import QUIET_S
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
 from rltui.frameworks.generic import GENERIC, Generic
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.paths import require_folder
@@ -29,35 +29,23 @@ from rltui.services.config.source import content_of
 from rltui.services.own_files import entry_names, foreign_folder_reason
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
-_CONFIG_FOLDERS = ("configs/latest/resolved", "configs/resolved", "configs")
-"""Folders of configs, relative to the run's; the first with files counts."""
-_LENGTH_FILES = (
-    *(f"{folder}/{name}.json" for folder in _CONFIG_FOLDERS for name in ("trainer", "sft")),
-    "configs/trainer.toml",
-    "configs/rl.toml",
-    "configs/sft.toml",
-    "run_default/control/orch.toml",
-)
-"""Files that may have `max_steps`: of current prime-rl, then of spring 2026, which wrote no resolved
-configs.
-"""
 _PARSERS: Mapping[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
 
 
-def written_max_steps(run_dir: Path) -> int | None:
+def written_max_steps(run_dir: Path, files: RunFiles) -> int | None:
     """`max_steps` of the config that a framework wrote down for its run; `None` if it wrote none."""
-    for name in _LENGTH_FILES:
+    for name in files.lengths:
         steps = _written_table(run_dir / name).get("max_steps")
         if is_integer(steps) and abs(steps) <= LARGEST_STEP:
             return steps
     return None
 
 
-def written_config(run_dir: Path) -> dict[str, Any]:
+def written_config(run_dir: Path, files: RunFiles) -> dict[str, Any]:
     """The config that a framework wrote down for its run, flat: `trainer.optim.lr`; empty if it wrote
     none.
     """
-    for folder in _CONFIG_FOLDERS:
+    for folder in files.written_configs:
         config: dict[str, Any] = {}
         for name in sorted(entry_names(run_dir / folder, _MOST_ENTRIES)):
             prefix = "" if Path(name).stem == "rl" else f"{Path(name).stem}."
@@ -111,7 +99,7 @@ class _Observed(Generic):
 
     def max_steps(self, files: ConfigFiles) -> int | None:
         del files
-        return written_max_steps(self._run_dir)
+        return written_max_steps(self._run_dir, self.files)
 
 
 def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:

@@ -68,7 +68,7 @@ class RunReader:
         """Read again the config that it was last started with."""
         self._loaded = last_run_files(self._record, self._framework, self._jobs)
         if self._record.observed:
-            self.config = _plain(written_config(Path(self._record.run_dir)))
+            self.config = _plain(written_config(Path(self._record.run_dir), self._framework.files))
         else:
             self.config = self._flat(self._loaded.files)
         self._config_files = _save_config_files(self._loaded, self._record, self._framework)
