@@ -23,7 +23,7 @@ async def test_what_runs_is_what_a_living_component_was_started_with(
     write_snapshot(loaded, setup.control.attempt_dir("trainer", 1))
     (tmp_path / "rl.toml").write_text(CONFIG.replace("20", "99"))
     (files,) = config.running({"trainer": 1}).values()
-    assert TINYRL.max_steps(files) == 20
+    assert TINYRL.run.max_steps(files) == 20
     assert config.running({}) == {}
 
 

@@ -14,7 +14,7 @@ from rltui.core.journal import JournalEntry
 from rltui.core.run_tracks import RunTracks
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
-from rltui.frameworks.base import RunFiles
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_folder import RunFolder
 

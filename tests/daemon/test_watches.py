@@ -20,7 +20,7 @@ from rltui.daemon import watches
 from rltui.daemon.checkpoints import POLLS_PER_READING, DiskWatch
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.watches import follow_metrics
-from rltui.frameworks.base import RunFiles
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.job_status import JobStatus
 from rltui.services.runs.disk import DiskMeter, DiskReading
 from rltui.services.runs.journal import read_journal

@@ -103,7 +103,7 @@ def test_generic_makes_every_scalar_a_knob() -> None:
     assert GENERIC.role("/c/My Run.toml", data) == "my-run"
     knobs = {knob.name: knob.kind for knob in GENERIC.knobs(files)}
     assert knobs == {"lr": "float", "max_steps": "int", "a.b.on": "bool", 'a.b."x.y"': "str"}
-    assert GENERIC.max_steps(files) == 5
+    assert GENERIC.run.max_steps(files) == 5
     values = GENERIC.template_values(files, RunContext("/w", "/o", "/py"))
     assert values["config.my-run"] == "/c/My Run.toml"
 

@@ -48,8 +48,8 @@ def test_what_follows_from_the_file_of_the_tutorial() -> None:
     figures = {item.name: item.value for item in VF_RL.derive(files())}
     assert figures["prompts per step"] == 8
     assert figures["micro-batches per optimizer step"] == 8
-    assert VF_RL.max_steps(files()) == 100
-    assert VF_RL.output_dir(files()) == "outputs/reverse-text"
+    assert VF_RL.run.max_steps(files()) == 100
+    assert VF_RL.run.output_dir(files()) == "outputs/reverse-text"
 
 
 def test_vllm_takes_options_that_are_no_knobs_here() -> None:

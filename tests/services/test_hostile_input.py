@@ -24,8 +24,8 @@ from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import RunFiles
 from rltui.frameworks.engines import METRICS
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.source import read_file
 from rltui.services.gpu.memory_plan import read_peaks
 from rltui.services.launch import read_launch

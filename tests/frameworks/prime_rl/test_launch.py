@@ -169,7 +169,7 @@ def test_new_address_reaches_the_orchestrator_by_a_restart() -> None:
 
 
 def test_latest_run_has_its_files_where_they_are_now() -> None:
-    run_files = PRIME_RL.run_files(D)
+    run_files = PRIME_RL.run.files(D)
     assert run_files.metrics == ("monitors/file/metrics.jsonl", "metrics.jsonl")
     assert {"monitors", "batches", "trainer_step"} <= set(run_files.artifacts)
     assert {"configs", "launcher"}.isdisjoint(run_files.artifacts), "the launcher lets those be"

@@ -225,10 +225,10 @@ def test_engine_is_resumed_behind_the_router() -> None:
 
 
 def test_folder_of_the_run() -> None:
-    assert PRIME_RL.output_dir(RUN) is None
-    assert PRIME_RL.output_dir(of(rl={"output_dir": "o"})) == "o"
-    assert PRIME_RL.output_dir(of(rl={"run": {"name": "n"}})) == "outputs/n"
-    assert PRIME_RL.output_dir(of(rl={"output_dir": "o", "run": {"name": "n", "dir": "d"}})) == "o/d"
+    assert PRIME_RL.run.output_dir(RUN) is None
+    assert PRIME_RL.run.output_dir(of(rl={"output_dir": "o"})) == "o"
+    assert PRIME_RL.run.output_dir(of(rl={"run": {"name": "n"}})) == "outputs/n"
+    assert PRIME_RL.run.output_dir(of(rl={"output_dir": "o", "run": {"name": "n", "dir": "d"}})) == "o/d"
 
 
 def test_env_servers_are_named_as_prime_rl_does() -> None:

@@ -91,12 +91,12 @@ def test_restart_rules_know_the_pair_and_the_new_server() -> None:
 
 
 def test_folder_and_steps_come_from_any_of_the_files() -> None:
-    assert SPLIT.output_dir(of(trainer={"output_dir": "outputs/x"}, orchestrator={})) == "outputs/x"
-    assert SPLIT.output_dir(RUN) is None
-    assert SPLIT.max_steps(RUN) == 20
+    assert SPLIT.run.output_dir(of(trainer={"output_dir": "outputs/x"}, orchestrator={})) == "outputs/x"
+    assert SPLIT.run.output_dir(RUN) is None
+    assert SPLIT.run.max_steps(RUN) == 20
 
 
 def test_checkpoint_of_sft_has_one_half() -> None:
-    assert len(SPLIT.run_files(RUN).checkpoint_parts) == 2
-    assert len(SPLIT.run_files(SFT).checkpoint_parts) == 1
-    assert SPLIT.run_files(SFT).first_step == 0
+    assert len(SPLIT.run.files(RUN).checkpoint_parts) == 2
+    assert len(SPLIT.run.files(SFT).checkpoint_parts) == 1
+    assert SPLIT.run.files(SFT).first_step == 0

@@ -11,10 +11,10 @@ from tests.fakes.frameworks import answering
 
 from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
-from rltui.frameworks.base import RunFiles
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
 from rltui.frameworks.progress import Fact, Progress
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.metrics import sources
 from rltui.services.metrics.sources import LogMetrics, RunMetrics, earlier_logs, newest_logs
 from rltui.services.runs.experiment_files import ControlFolder

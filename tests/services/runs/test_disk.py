@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.text import GIB
-from rltui.frameworks.base import RunFiles
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.runs import disk
 from rltui.services.runs.disk import DiskMeter, DiskReading, disk_forecast, is_pruned, size_of, still_to_come
 from rltui.services.runs.run_folder import RunFolder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.frameworks.base import RunFiles
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.runs.run_folder import RunFolder
 
 FILES = RunFiles(stale_after_resume=("rollouts", "broadcasts"))

@@ -337,7 +337,8 @@ def _output_dir(draft: Draft) -> Path:
                 around.output_dir
             )  # an experiment's own copy of the config still names the original's
     return workspace / (
-        draft.framework.output_dir(draft.files) or default_output_dir(origins.original_files(config_files))
+        draft.framework.run.output_dir(draft.files)
+        or default_output_dir(origins.original_files(config_files))
     )
 
 
@@ -355,7 +356,7 @@ def _own_folder(request: ExperimentRequest, output_dir: Path) -> Path:
 
 def _earlier_run(draft: Draft) -> EarlierRun | None:
     output_dir, layout, framework, files = draft.output_dir, draft.layout, draft.framework, draft.files
-    folder = RunFolder(output_dir / layout.run_dir, framework.run_files(files))
+    folder = RunFolder(output_dir / layout.run_dir, framework.run.files(files))
     owner = owner_of(output_dir, draft.name)
     if not folder.artifacts() and (owner is None or not ControlFolder(output_dir).newest_attempts()):
         return None

@@ -188,7 +188,7 @@ def _record(
             return record
     workspace = Path.cwd()
     output_dir = workspace / (
-        framework.output_dir(files) or default_output_dir(config_files or [layout_file])
+        framework.run.output_dir(files) or default_output_dir(config_files or [layout_file])
     )
     return ExperimentRecord(
         name=output_dir.name,

@@ -22,7 +22,8 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
 from rltui.daemon.sampling import RunSampler
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework, RunFiles
+from rltui.frameworks.base import Framework
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.files import load_files
 from rltui.services.config.step_times import StepTimes
 from rltui.services.logs.followed import FollowedLogs
@@ -171,7 +172,7 @@ def _configured_files(setup: Setup) -> RunFiles:
     """Names of the run's files, by the config; the framework's defaults where that cannot be read."""
     framework = setup.framework
     try:
-        return framework.run_files(load_files(setup.record.config_paths, framework).files)
+        return framework.run.files(load_files(setup.record.config_paths, framework).files)
     except ConfigError:  # reported with the first knob table
         return framework.files
 

@@ -172,7 +172,7 @@ class Planner:
             resume_step=point.step,
             resumes_newest=point.step is not None and point.requested_step is None,
             run_jobs=setup.run_jobs,
-            max_steps=setup.framework.max_steps(files),
+            max_steps=setup.framework.run.max_steps(files),
             checkpoint_interval=self._interval(files),
             is_made=self._config.is_made,
             rollouts=self._observation.requests(),
@@ -185,7 +185,7 @@ class Planner:
 
     def _interval(self, files: ConfigFiles) -> int | None:
         """Steps between two checkpoints, by the config, else as the newest ones lie."""
-        if (steps := self._setup.framework.checkpoint_interval(files)) is not None:
+        if (steps := self._setup.framework.run.checkpoint_interval(files)) is not None:
             return steps
         previous, newest = (0, 0, *self._observation.folder.checkpoints())[-2:]
         return newest - previous or None
@@ -258,7 +258,7 @@ class Planner:
 
     def _max_steps_reached(self, draft: _Draft) -> Iterator[Problem]:
         """A warning where the run would go on from its last step, and end at once."""
-        step, max_steps = draft.point.step, self._setup.framework.max_steps(draft.files)
+        step, max_steps = draft.point.step, self._setup.framework.run.max_steps(draft.files)
         if draft.begins and step is not None and max_steps is not None and step >= max_steps:
             command = hints.SET_RESTART(
                 words=f"max_steps={2 * max_steps}", name=name_if_needed(self._setup.record.name)

@@ -169,7 +169,7 @@ class StatusBuilder:
         if not runner.spec.creates:
             return None
         try:
-            return self.setup.framework.preparation_steps(runner.spec.id, self.config.store.files)
+            return self.setup.framework.run.preparation_steps(runner.spec.id, self.config.store.files)
         except ConfigError:
             return None
 

@@ -26,6 +26,7 @@ from rltui.frameworks.evaluation import Evaluation
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.progress import Progress
+from rltui.frameworks.run_settings import RunFiles, RunSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,73 +253,6 @@ class Converted:
     """Keys that have no counterpart there, or mean something else, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsMaker:
-    """A command that exports loadable weights from a checkpoint with only the trainer's state."""
-
-    argv: tuple[str, ...]
-    """Arguments after the prefix of the framework's programs."""
-    needs: str
-    """File of the checkpoint without which the export is impossible."""
-    folder: str
-    """Exists once they are complete."""
-
-
-_WRITTEN_CONFIGS = ("configs/latest/resolved", "configs/resolved", "configs")
-
-
-@dataclass(frozen=True, slots=True)
-class RunFiles:
-    """Locations of a run's files, relative to the output folder."""
-
-    metrics: tuple[str, ...] = ("metrics.jsonl",)
-    """Possible locations of the metrics: the first that exists counts. JSONL rows with `step`, which may be
-    null, and `time`; several rows a step, the last value of a key wins.
-    """
-    checkpoints: str = "checkpoints"
-    """Folder of `step_<N>` folders; empty: the run's own."""
-    checkpoint_prefix: str = "step_"
-    """Prefix of the names of those folders, before the step."""
-    no_resume: str = ""
-    """Reason why no run can be continued from its checkpoints, in words; empty if one can."""
-    checkpoint_marker: str = "STABLE"
-    """File in a checkpoint's folder that makes it complete; empty: only `checkpoint_parts` count."""
-    checkpoint_parts: tuple[str, ...] = ()
-    """Paths, relative to the run's folder, that must all exist for a checkpoint to be complete; `{step}` is
-    its step."""
-    first_step: int = 1
-    """Number of the first training step. Counted from 0, checkpoint N comes before step N; counted from 1,
-    after it.
-    """
-    stale_batches: tuple[str, ...] = ()
-    """Folders of `step_<N>` folders named for training steps: a resume moves those of the steps to come
-    aside.
-    """
-    stale_always: tuple[str, ...] = ()
-    """Folders of `step_<N>` folders of which none may outlive a restart of the run's jobs."""
-    artifacts: tuple[str, ...] = ("metrics.jsonl", "checkpoints", "rollouts", "broadcasts", "weights")
-    """Any of these marks the folder as one of an earlier run. `*` as in a shell."""
-    made_by_rltui: str = ""
-    """A folder below an artifact that rltui makes before the first start: ignored while it has no file."""
-    beats: Mapping[str, str] = field(default_factory=dict)
-    """Component → file that it writes after every step."""
-    beside_checkpoint: tuple[str, ...] = ("weights",)
-    """Folders of `step_<N>` folders that belong to the checkpoint of that step besides its parts: a run that
-    continues from it in another folder needs them there.
-    """
-    stale_after_resume: tuple[str, ...] = ("checkpoints",)
-    """Folders of `step_<N>` folders that must not outlive a resume: those beyond the step are moved aside."""
-    written_configs: tuple[str, ...] = _WRITTEN_CONFIGS
-    """Folders of the configs that programs write down for a run; the first with files counts."""
-    lengths: tuple[str, ...] = (
-        *(f"{folder}/{name}.json" for folder in _WRITTEN_CONFIGS for name in ("trainer", "sft")),
-        *("configs/trainer.toml", "configs/rl.toml", "configs/sft.toml", "run_default/control/orch.toml"),
-    )
-    """Files that may have `max_steps`: of current prime-rl, then of spring 2026, which wrote no resolved
-    configs.
-    """
-
-
 class Framework:
     """All knowledge of one RL framework, in one of its generations if those differ.
 
@@ -461,31 +395,14 @@ class Framework:
         """Id of a health rule → advice for this config, in words."""
         return {}
 
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        """The output folder that the config names, relative to the workspace."""
-        return None
-
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        return None
-
-    def preparation_steps(self, component: str, files: ConfigFiles) -> int | None:
-        """Steps of a component that only prepares the run."""
-        return None
-
-    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """Steps between two checkpoints; `None` if the files do not say."""
-        return None
-
-    def run_files(self, files: ConfigFiles) -> RunFiles:
-        return self.files
-
-    def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
-        """Export of loadable weights from a checkpoint; `None` if it has them."""
-        return None
-
     def external(self, files: ConfigFiles) -> tuple[str, ...]:
         """Components of layouts that somebody else runs, or nobody. Raises like `inference_servers`."""
         return ("inference",) if self.inference_servers(files) else ()
+
+    @property
+    def run(self) -> RunSettings:
+        """What the config says of the run."""
+        return RunSettings(self.files)
 
     @property
     def gpu_needs(self) -> GpuNeeds:

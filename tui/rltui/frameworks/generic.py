@@ -24,6 +24,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext
 from rltui.frameworks.progress import Fact, Progress
+from rltui.frameworks.run_settings import RunSettings
 
 CONFIG = "config."
 """Prefix of placeholders of config files."""
@@ -39,6 +40,20 @@ _HEADLINES = {"reward": MetricNames().reward, "loss": "loss/mean", "tokens_per_s
               "step_time": MetricNames().step_time}  # fmt: skip
 _LONGEST_STEP = 12
 """Number of digits."""
+
+
+class GenericRunSettings(RunSettings):
+    """Top-level keys of any of the files."""
+
+    def output_dir(self, files: ConfigFiles) -> str | None:
+        """The first top-level `output_dir` that is text."""
+        candidates = (file.data.get("output_dir") for file in files.values())
+        return next((folder for folder in candidates if isinstance(folder, str) and folder), None)
+
+    def max_steps(self, files: ConfigFiles) -> int | None:
+        """The first top-level `max_steps` that is a whole number."""
+        candidates = (file.data.get("max_steps") for file in files.values())
+        return next((steps for steps in candidates if type(steps) is int), None)
 
 
 class Generic(Framework):
@@ -78,15 +93,9 @@ class Generic(Framework):
                 knob = _knob(key, kind, role, role if len(files) > 1 else "", (ANY_COMPONENT,))
                 yield replace(knob, readers=self._readers(knob)) if self._components else knob
 
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        """The first top-level `output_dir` that is text."""
-        candidates = (file.data.get("output_dir") for file in files.values())
-        return next((folder for folder in candidates if isinstance(folder, str) and folder), None)
-
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        """The first top-level `max_steps` that is a whole number."""
-        candidates = (file.data.get("max_steps") for file in files.values())
-        return next((steps for steps in candidates if type(steps) is int), None)
+    @property
+    def run(self) -> RunSettings:
+        return GenericRunSettings(self.files)
 
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """The values of every framework, and `{port.X}` and `{host.X}`, the address of component X."""

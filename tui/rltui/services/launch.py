@@ -297,7 +297,7 @@ class Launcher:
         for key, (set_value, value) in changes.items():
             intended = effective[knobs[key].name] if set_value is None and key in knobs else set_value
             if intended is None and key == "output_dir":
-                intended = self._framework.output_dir(files)
+                intended = self._framework.run.output_dir(files)
             if isinstance(value, str) and isinstance(intended, str) and value.startswith("/"):
                 intended = os.path.normpath(Path(self._record.workspace) / intended)
             if intended != value:

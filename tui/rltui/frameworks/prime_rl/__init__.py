@@ -21,7 +21,6 @@ from rltui.frameworks.base import (
     ConfigFiles,
     ConfigModels,
     Parsed,
-    WeightsMaker,
 )
 from rltui.frameworks.prime_rl import (
     configs,
@@ -31,10 +30,11 @@ from rltui.frameworks.prime_rl import (
     log_lines,
     values,
 )
-from rltui.frameworks.prime_rl.evaluation import PrimeRlEvaluation, weights_maker
+from rltui.frameworks.prime_rl.evaluation import PrimeRlEvaluation
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.rules import rules
+from rltui.frameworks.prime_rl.run_settings import PrimeRlRunSettings
 from rltui.frameworks.prime_rl.tables import table_problems
 from rltui.frameworks.progress import Progress
 from rltui.frameworks.schemas import Names
@@ -140,21 +140,9 @@ class PrimeRl(PrimeRlLaunch):
     def bottleneck_knobs(self, files: ConfigFiles) -> BottleneckKnobs:
         return derived_values.bottleneck_knobs(self.names(files))
 
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        """The shared value, or that of one program."""
-        return values.first_count(files, "max_steps", "trainer.max_steps", "orchestrator.max_steps")
-
-    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """The shared value, or that of the trainer."""
-        return values.first_count(files, "ckpt.interval", "trainer.ckpt.interval")
-
-    # --- weights, evaluations -------------------------------------------------------------------------------
-
-    def weights_of(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
-        """Export of torch's distributed checkpoint, by a script in its environment: its releases have
-        none.
-        """
-        return weights_maker(self._config(files), run_dir, step, is_sft="sft" in files)
+    @property
+    def run(self) -> PrimeRlRunSettings:
+        return PrimeRlRunSettings(self.files, self.generation, self._config)
 
     def names_model(self, key: str) -> bool:
         return super().names_model(key) or key.endswith(".vllm.model")

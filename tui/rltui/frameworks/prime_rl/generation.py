@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from rltui.frameworks.base import RunFiles
 from rltui.frameworks.prime_rl import configs
+from rltui.frameworks.run_settings import RunFiles
 
 _TRAINER_HALF = "checkpoints/step_{step}/trainer/.metadata"
 """File that torch writes last."""

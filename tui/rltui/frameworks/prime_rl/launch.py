@@ -19,11 +19,12 @@ from rltui.core.servers import ServerAddress, server_url
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.text import count_text
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, RunFiles, ServiceCall
+from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, ServiceCall
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
 from rltui.frameworks.prime_rl.gpu_needs import PrimeRlGpuNeeds
+from rltui.frameworks.prime_rl.run_settings import WRITERS
 from rltui.frameworks.prime_rl.values import (
     SPLITS,
     count,
@@ -43,8 +44,6 @@ _ENV_SERVERS = "env-"
 _PARTS = ("inference", "orchestrator", "trainer")
 _PAIR = frozenset({"orchestrator", "trainer"})
 _INFERENCE = frozenset({"inference"})
-_WRITERS = ("orchestrator", "trainer", "sft")
-"""Roles of files whose programs write into the run's folder."""
 
 _STEPS = "each counts steps on its own, and the counters must agree"
 _HANDSHAKE = (
@@ -201,19 +200,6 @@ class PrimeRlLaunch(SchemaFramework):
             variables[g.shared_wandb] = context.run_id or context.name
         devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
         return {**variables, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else variables
-
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        for role in ("rl", *_WRITERS):
-            data = files[role].data if role in files else {}
-            group = text(data, "output_dir")
-            run = text(data, "run.dir", "run.name") if self.generation.run_folders else None
-            if run is not None or group is not None:
-                is_below = self.generation.run_folders
-                return str(PurePath(group or "outputs") / (run or "")) if is_below else group
-        return None
-
-    def run_files(self, files: ConfigFiles) -> RunFiles:
-        return self.generation.sft_files if "sft" in files else self.generation.rl_files
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """Rules by the transports. A pair stays a pair even if both go through files: they have two
@@ -478,7 +464,7 @@ def _slurm(data: Mapping[str, Any], context: RunContext) -> Mapping[str, KnobVal
 def _copy(g: Generation, role: str, context: RunContext, edits_: Mapping[str, KnobValue]) -> Resolution:
     """A copy of the file of one program, for it."""
     edits: dict[str, KnobValue] = {}
-    if role in _WRITERS:
+    if role in WRITERS:
         edits |= {"output_dir": context.run_folder, g.resume_step: context.resume_step}
     edits |= {
         key.removeprefix(f"{role}."): port for key, port in edits_.items() if key.startswith(f"{role}.")

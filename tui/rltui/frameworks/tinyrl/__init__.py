@@ -22,21 +22,15 @@ from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
-from rltui.frameworks.base import (
-    ConfigFile,
-    ConfigFiles,
-    Parsed,
-    PortKnob,
-    RunContext,
-    RunFiles,
-    ServiceCall,
-)
+from rltui.frameworks.base import ConfigFile, ConfigFiles, Parsed, PortKnob, RunContext, ServiceCall
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.progress import Fact, Progress
+from rltui.frameworks.run_settings import RunFiles
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.tinyrl.evaluation import TinyRlEvaluation, model_path
 from rltui.frameworks.tinyrl.gpu_needs import UTILIZATION, TinyRlGpuNeeds
+from rltui.frameworks.tinyrl.run_settings import TinyRlRunSettings
 from rltui.tinyrl.rules import BATCH, SHARED, following, rl_rules, sft_rules
 
 if TYPE_CHECKING:
@@ -181,19 +175,9 @@ class _TinyRl(SchemaFramework):
             "truncation": f"in this config: {scaled(_ANSWER, values, 2)}",
         }
 
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        return self.sound_text(files, "output_dir")
-
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        return self.sound_count(files, "max_steps")
-
-    def preparation_steps(self, component: str, files: ConfigFiles) -> int | None:
-        """Number of steps of the warm-up."""
-        return self.sound_count(files, "sft.max_steps") if component == "sft" else None
-
-    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """The default if the file does not say; none without a table `[ckpt]`."""
-        return self.sound_count(files, "ckpt.interval")
+    @property
+    def run(self) -> TinyRlRunSettings:
+        return TinyRlRunSettings(self.files, self)
 
     # --- inference that somebody else runs ---
 

@@ -36,16 +36,17 @@ from rltui.frameworks.base import (
     PortKnob,
     Resolution,
     RunContext,
-    RunFiles,
 )
 from rltui.frameworks.generic import common_values
 from rltui.frameworks.progress import Progress
+from rltui.frameworks.run_settings import RunFiles
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework
 from rltui.frameworks.verifiers import files as vf_files
 from rltui.frameworks.verifiers import log_lines, rules
 from rltui.frameworks.verifiers.evaluation import VfRlEvaluation
 from rltui.frameworks.verifiers.files import ARGS, is_vf_rl
 from rltui.frameworks.verifiers.gpu_needs import VfRlGpuNeeds
+from rltui.frameworks.verifiers.run_settings import VfRlRunSettings
 
 _DATA = resources.files(__package__) / "data"
 _PAIR = frozenset({"inference", "trainer"})
@@ -201,15 +202,9 @@ class VfRl(SchemaFramework):
         v = self.sound_values(files)
         return {} if v is None else rules.advice(v)
 
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        """`outputs/<run_name>`, unless the file sets another."""
-        return self.sound_text(files, f"{ARGS}.output_dir")
-
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        return self.sound_count(files, f"{ARGS}.max_steps")
-
-    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        return self.sound_count(files, f"{ARGS}.save_steps")
+    @property
+    def run(self) -> VfRlRunSettings:
+        return VfRlRunSettings(self.files, self)
 
     # --- how it is run ---
 

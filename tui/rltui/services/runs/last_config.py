@@ -38,4 +38,4 @@ def last_max_steps(
 ) -> int | None:
     """Number of steps of the run; `None` if it is unknown. `files`: those of `last_run_files`."""
     files = last_run_files(record, framework, run_jobs) if files is None else files
-    return framework.max_steps(files.files) if files.files or record.observed else None
+    return framework.run.max_steps(files.files) if files.files or record.observed else None

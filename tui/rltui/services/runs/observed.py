@@ -19,9 +19,10 @@ from rltui.core.metrics import LARGEST_STEP
 from rltui.core.text import QUIET_S
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework, RunFiles
-from rltui.frameworks.generic import GENERIC, Generic
+from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.generic import GENERIC, Generic, GenericRunSettings
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
+from rltui.frameworks.run_settings import RunFiles
 from rltui.paths import require_folder
 from rltui.services import layout_files
 from rltui.services.config.files import load_files
@@ -87,6 +88,15 @@ def setup_of(record: ExperimentRecord) -> tuple[Layout, Framework, ConfigFiles]:
     return layout_files.load_for(record), framework, load_files(record.config_paths, framework).files
 
 
+@dataclass(frozen=True)
+class _ObservedSettings(GenericRunSettings):
+    run_dir: Path
+
+    def max_steps(self, files: ConfigFiles) -> int | None:
+        del files
+        return written_max_steps(self.run_dir, self.locations)
+
+
 class _Observed(Generic):
     """The framework of a run without a config here."""
 
@@ -97,9 +107,9 @@ class _Observed(Generic):
         self.generation_title = framework.generation_title
         self.files, self.failures, self.progress = framework.files, framework.failures, framework.progress
 
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        del files
-        return written_max_steps(self._run_dir, self.files)
+    @property
+    def run(self) -> _ObservedSettings:
+        return _ObservedSettings(self.files, self._run_dir)
 
 
 def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:

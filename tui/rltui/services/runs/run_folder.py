@@ -14,7 +14,7 @@ from rltui.core.api import Archived
 from rltui.core.text import join_words
 from rltui.core.times import stamp_text
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.base import RunFiles
+from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.files import load_files
 from rltui.services.own_files import free_path
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -259,7 +259,7 @@ def run_folder_of(record: ExperimentRecord) -> RunFolder:
     """The folder of an experiment's run, by its config if that can be read."""
     framework = framework_of(record)
     try:
-        files = framework.run_files(load_files(record.config_paths, framework).files)
+        files = framework.run.files(load_files(record.config_paths, framework).files)
     except ConfigError:
         files = framework.files
     return RunFolder(Path(record.run_dir), files, Path(record.output_dir))
