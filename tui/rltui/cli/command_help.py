@@ -13,7 +13,8 @@ from rltui.cli.table import room, width_of, wrap
 from rltui.core import hints
 from rltui.errors import EXIT_MEANINGS
 
-_PAGES = Path(__file__).parent / "help"
+PAGES = Path(__file__).parent / "help"
+"""Files of the pages of `rltui help`; the number in `10-start.txt` is its place in the list."""
 _WIDTH, _WIDEST = 80, 100
 """Cells of a line where no terminal says it, and of the longest lines that are easy to read."""
 _WIDEST_NAME = 26
@@ -30,7 +31,7 @@ def print_help(command: Command, _: Arguments) -> int:
 def help_text(command: Command, *, with_page: bool = True) -> str:
     """`with_page`: name the page of help that has the command's name, where there is one."""
     width = help_width()
-    has_page = with_page and any(_PAGES.glob(f"*-{command.name}.txt"))
+    has_page = with_page and any(PAGES.glob(f"*-{command.name}.txt"))
     page = [f"See also: {hints.HELP_PAGE(page=command.name)}"] if has_page else []
     lines = [*wrap(command.description, width), "", *wrap(f"Usage: {usage(command)}", width)]
     if verbs := VERBS.get(command.name):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from rltui.cli.choosing import attempt_of, choose
 from rltui.cli.command import Arguments
 from rltui.cli.consent import require_plan_consent
-from rltui.cli.output import print_json
+from rltui.cli.output import print_json, print_outcome
 from rltui.cli.waiting import (
     request_plan,
     should_wait,
@@ -67,8 +67,5 @@ def _only_plan(record: ExperimentRecord, request: Request, *, as_json: bool) -> 
 
     with visited_supervisor(record) as wire:
         plan = request_plan(wire, "plan", request)
-    if as_json:
-        print_json(plan)
-    else:
-        sys.stdout.write(styled_plan_text(plan) or "nothing to do\n")
+    print_outcome(plan, styled_plan_text(plan) or "nothing to do\n", as_json=as_json)
     return 0

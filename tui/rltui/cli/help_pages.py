@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rltui.cli.arguments import SLURM
-from rltui.cli.command_help import exit_code_lines, options_text
+from rltui.cli.command_help import PAGES, exit_code_lines, options_text
 from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
 from rltui.views.experiment import exit_code
-
-_FOLDER = Path(__file__).parent / "help"
 
 
 def topics() -> dict[str, str]:
@@ -41,8 +39,7 @@ def _state_line(badge: ComponentBadge | RunBadge) -> str:
 
 
 def _files() -> list[Path]:
-    """Files of the pages; the number in `10-start.txt` is its place in the list."""
-    return sorted(_FOLDER.glob("*.txt"))
+    return sorted(PAGES.glob("*.txt"))
 
 
 def _name(file: Path) -> str:

@@ -14,7 +14,7 @@ from rltui.cli.command import Arguments
 from rltui.cli.config_line import run_config_of
 from rltui.cli.consent import require_plan_consent
 from rltui.cli.job_options import options_for_hosts, with_devices
-from rltui.cli.output import print_json
+from rltui.cli.output import print_outcome
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
@@ -90,10 +90,8 @@ def start_headless(
         if only_plan:
             creation.undo(creation_result)
             record = creation_result.record
-            if as_json:
-                print_json(plan)
-            else:
-                print(f"{record.name} in {record.output_dir}\n{styled_plan_text(plan)}", end="")
+            text = f"{record.name} in {record.output_dir}\n{styled_plan_text(plan)}"
+            print_outcome(plan, text, as_json=as_json)
             return 0
         if not has_begun:  # a person may take their time, and holds up nobody meanwhile
             try:

@@ -42,6 +42,14 @@ def print_json(document: object, *, is_compact: bool = False, hides_secrets: boo
     _write(text)
 
 
+def print_outcome(document: object, text: str, *, as_json: bool, is_compact: bool = False) -> None:
+    """Print what came of a command: `document` for programs, else `text`, whose lines end with newlines."""
+    if as_json:
+        print_json(document, is_compact=is_compact)
+    else:
+        sys.stdout.write(text)
+
+
 def print_json_stream(head: Mapping[str, object], lines: Iterable[object]) -> None:
     """Print one document while its lines are read: fields of `head`, then the list `lines`, row by row."""
     if _collected is not None:

@@ -12,7 +12,7 @@ from rltui.cli.choosing import SeveralRunsError, Target, choose, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
-from rltui.cli.output import print_json
+from rltui.cli.output import print_json, print_outcome
 from rltui.cli.status_text import read_status
 from rltui.cli.waiting import state_changes, styled_plan_text
 from rltui.client import launch
@@ -61,19 +61,13 @@ def down(arguments: Arguments) -> int:
         status, message = _end(record)
     except KeyboardInterrupt:
         return _interrupted(record)
-    if arguments.json:
-        print_json(status)
-    else:
-        print(message)
+    print_outcome(status, f"{message}\n", as_json=arguments.json)
     return 0
 
 
 def _show_plan(arguments: Arguments, target: Target) -> int:
     plan = _plan_down(target.record)
-    if arguments.json:
-        print_json(plan)
-    else:
-        sys.stdout.write(_plan_lines(plan))
+    print_outcome(plan, _plan_lines(plan), as_json=arguments.json)
     return 0
 
 
@@ -100,11 +94,8 @@ def _down_all(arguments: Arguments) -> int:
     if waiting_count:
         text += f"queue: {count_text(waiting_count, 'run')} would start next; the queue will be paused\n"
     if arguments.plan:
-        if arguments.json:
-            documents = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
-            print_json({"runs": documents})
-        else:
-            sys.stdout.write(text or "nothing is running\n")
+        documents = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
+        print_outcome({"runs": documents}, text or "nothing is running\n", as_json=arguments.json)
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
     sys.stderr.write(text)

@@ -13,7 +13,7 @@ from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, json
 from rltui.cli.choosing import Target, choose, separate_words, show_runs
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
-from rltui.cli.output import print_json
+from rltui.cli.output import print_json, print_outcome
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
@@ -80,11 +80,8 @@ def add_event(arguments: Arguments) -> int:
     else:
         with wire:
             entry = wire.call("note", {"text": text})
-    if arguments.json:
-        print_json(entry)
-    else:
-        at_step = "" if entry["step"] is None else f" at step {entry['step']}"
-        print(f"noted{at_step}: {first_line(entry['text'])}")
+    at_step = "" if entry["step"] is None else f" at step {entry['step']}"
+    print_outcome(entry, f"noted{at_step}: {first_line(entry['text'])}\n", as_json=arguments.json)
     return 0
 
 

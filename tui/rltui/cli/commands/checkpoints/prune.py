@@ -11,7 +11,7 @@ from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command, flag, section
 from rltui.cli.commands.checkpoints import report_of
 from rltui.cli.consent import require_consent
-from rltui.cli.output import print_json
+from rltui.cli.output import print_outcome
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core.text import size_text
@@ -61,10 +61,7 @@ def _prune(record: ExperimentRecord, wire: Wire | None, retention: Retention, ar
 
     plan = prune_plan(report_of(record, wire), retention)
     if arguments.plan or plan.is_empty:
-        if arguments.json:
-            print_json(plan)
-        else:
-            sys.stdout.write(rows_text(prune_rows(plan)))
+        print_outcome(plan, rows_text(prune_rows(plan)), as_json=arguments.json)
         return 0
     sys.stderr.write(rows_text(prune_rows(plan)))
     require_consent("prune-checkpoints", arguments, "delete them?")
@@ -73,8 +70,6 @@ def _prune(record: ExperimentRecord, wire: Wire | None, retention: Retention, ar
         pruned_checkpoints = ExperimentReader(record).prune(retention, only)
     else:
         pruned_checkpoints = wire.request(ExperimentApi.prune, retention, tuple(only))
-    if arguments.json:
-        print_json(pruned_checkpoints)
-    else:
-        print(f"deleted; {size_text(pruned_checkpoints.frees_bytes)} freed")
+    text = f"deleted; {size_text(pruned_checkpoints.frees_bytes)} freed\n"
+    print_outcome(pruned_checkpoints, text, as_json=arguments.json)
     return 0

@@ -10,7 +10,7 @@ from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.commands.checkpoints import WEIGHTS, weights_choice
 from rltui.cli.consent import require_consent
-from rltui.cli.output import print_json
+from rltui.cli.output import print_outcome
 from rltui.cli.progress import working
 from rltui.cli.waiting import failure, is_component_alive, request_plan, state_changes
 from rltui.client import launch
@@ -60,10 +60,7 @@ def upload(arguments: Arguments) -> int:
     kind = "private" if published.private else "public"
     text = f"{publication_text(published)}to         {published.repo} ({kind}, created if missing)\n"
     if arguments.plan:
-        if arguments.json:
-            print_json(published)
-        else:
-            sys.stdout.write(text)
+        print_outcome(published, text, as_json=arguments.json)
         return 0
     sys.stderr.write(text)
     require_consent("publish", arguments, "upload it?")
@@ -76,10 +73,7 @@ def upload(arguments: Arguments) -> int:
         if not arguments.wait:
             return 0
         url = _follow(wire, record.name)
-    if arguments.json:
-        print_json(published.model_copy(update={"url": url}))
-    else:
-        print(url)
+    print_outcome(published.model_copy(update={"url": url}), f"{url}\n", as_json=arguments.json)
     return 0
 
 

@@ -11,7 +11,7 @@ from rltui.cli.arguments import FROM, JSON, RUN, WAIT, after_dashes, count, posi
 from rltui.cli.choosing import choose, separate_words
 from rltui.cli.command import Arguments, argument, command, exclusive, flag, load
 from rltui.cli.commands.eval import print_report
-from rltui.cli.output import print_json
+from rltui.cli.output import print_outcome
 from rltui.cli.parser import unknown_words
 from rltui.cli.progress import Waiting
 from rltui.client import launch
@@ -81,10 +81,8 @@ def run(arguments: Arguments) -> int:
         wire.call("tokens", tokens())
         queued_eval = wire.request(ExperimentApi.evaluate, request)
         if not arguments.wait or arguments.when_done:
-            if arguments.json:
-                print_json(queued_eval)
-            else:
-                print(f"{queued_eval.id}: {queued_eval.label} is queued; {hints.EVALS(name=name_option)}")
+            text = f"{queued_eval.id}: {queued_eval.label} is queued; {hints.EVALS(name=name_option)}\n"
+            print_outcome(queued_eval, text, as_json=arguments.json)
             return 0
         try:
             report = _follow(wire, queued_eval)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rltui.cli.arguments import JSON, NAMED_RUN, RUNS
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
-from rltui.cli.output import print_json
+from rltui.cli.output import print_json, print_outcome
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
 from rltui.core.runs import RunChange, RunRow
@@ -148,8 +148,5 @@ def _changed(names: Sequence[str], change: RunChange) -> list[RunRow]:
 
 
 def print_runs(rows: Sequence[RunRow], lines: Sequence[str], arguments: Arguments) -> int:
-    if arguments.json:
-        print_json(rows, is_compact=True)
-    else:
-        print("\n".join(lines))
+    print_outcome(rows, "\n".join(lines) + "\n", as_json=arguments.json, is_compact=True)
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from rltui.cli.arguments import JSON, name_option
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.commands.runs.rm import names_text
-from rltui.cli.output import print_json
+from rltui.cli.output import print_outcome
 
 
 @command(
@@ -39,8 +39,6 @@ def add(arguments: Arguments) -> int:
     lines = [f"{row.name}: {row.state}, {row.folder}" for row in new]
     if known_runs:
         lines.append(f"added already: {names_text(known_runs)}")
-    if arguments.json:
-        print_json({"new": new, "known": known_runs}, is_compact=True)
-    else:
-        print("\n".join(lines))
+    document = {"new": new, "known": known_runs}
+    print_outcome(document, "\n".join(lines) + "\n", as_json=arguments.json, is_compact=True)
     return 0

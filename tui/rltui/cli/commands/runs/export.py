@@ -5,7 +5,7 @@ from __future__ import annotations
 from rltui.cli.arguments import JSON, RUN, count, output_dir_option
 from rltui.cli.choosing import choose_run, ready_index
 from rltui.cli.command import Arguments, argument, command
-from rltui.cli.output import print_json
+from rltui.cli.output import print_outcome
 
 
 @command(
@@ -23,8 +23,6 @@ def export(arguments: Arguments) -> int:
     index = ready_index()
     run = choose_run(index, arguments)
     folder = LocalRuns(index).export(run.id, arguments.output_dir or "", drawings, samples=arguments.rollouts)
-    if arguments.json:
-        print_json({"run": run.id, "name": run.name, "folder": folder})
-    else:
-        print(folder)
+    document = {"run": run.id, "name": run.name, "folder": folder}
+    print_outcome(document, f"{folder}\n", as_json=arguments.json)
     return 0
