@@ -54,8 +54,6 @@ from rltui.services.runs.resume import named_step
 from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
 from rltui.services.runs.run_verdict import is_alive, verdict
 
-_NOTHING_LIVES = "this run is not running"
-
 
 class ExperimentReader:
     """Answers questions of `ExperimentApi` from the files of an experiment as they are now, blocking.
@@ -231,7 +229,7 @@ class ExperimentReader:
         return orphans.described(leftovers, gpus or read_once())
 
     def gpus(self) -> GpuReport:
-        return GpuReport(available=False, reason=_NOTHING_LIVES)
+        return GpuReport(available=False, reason="this run is not running")
 
     def gpu_history(self) -> GpuHistories:
         return GpuHistories()

@@ -91,12 +91,7 @@ _FIELDS = frozenset(field_.name for field_ in fields(Provenance))
 
 def differences(current: Provenance, earlier: Provenance) -> tuple[str, ...]:
     """The changes, each in a sentence without a full stop, code first; empty if there are none."""
-    return (
-        *_code(current, earlier),
-        *_versions(current.versions, earlier.versions),
-        *_data(current.data, earlier.data),
-        *_machine(current, earlier),
-    )
+    return (*_code(current, earlier), *_surroundings(current, earlier))
 
 
 def _code(current: Provenance, earlier: Provenance) -> Iterator[str]:
@@ -130,25 +125,15 @@ def _patch_note(earlier: Provenance) -> str:
     return f"saved in .rltui/diffs/{earlier.diff[:_SHOWN_COMMIT]}….patch"
 
 
-def _versions(current: Mapping[str, str], earlier: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted({*current, *earlier}):
-        if current.get(name) == earlier.get(name):
-            continue
-        if name not in current:
-            yield f"{name} is not installed, was {earlier[name]}"
-        elif name not in earlier:
-            yield f"{name} is {current[name]}, was not installed"
-        else:
-            yield f"{name} is {current[name]}, was {earlier[name]}"
-
-
-def _data(current: Mapping[str, DataPrint], earlier: Mapping[str, DataPrint]) -> Iterator[str]:
-    for name, old in earlier.items():
-        if name in current and (difference := current[name].difference(old)):
+def _surroundings(current: Provenance, earlier: Provenance) -> Iterator[str]:
+    """Of the packages, the data and the machine."""
+    for name in sorted({*current.versions, *earlier.versions}):
+        old, new = earlier.versions.get(name), current.versions.get(name)
+        if old != new:
+            yield f"{name} is {new or 'not installed'}, was {old or 'not installed'}"
+    for name, old_data in earlier.data.items():
+        if name in current.data and (difference := current.data[name].difference(old_data)):
             yield f"{name} {difference}"
-
-
-def _machine(current: Provenance, earlier: Provenance) -> Iterator[str]:
     if current.host != earlier.host:
         yield f"the machine is {current.host or 'unknown'}, was {earlier.host or 'unknown'}"
     if sorted(current.gpu_names) != sorted(earlier.gpu_names):

@@ -142,17 +142,14 @@ class _Scanner:
             if opening == "{":
                 offset = self._entry(offset, path, entries, inline=True)
             else:
-                offset = self._element(offset, (*path, str(index)), entries)
+                start, inner_path = offset, (*path, str(index))
+                offset = self._value(start, inner_path, entries)
+                entries.append(Entry(inner_path, start, start, start, offset, inline=True))
             offset = self._skip(_BLANK, offset)
             if self._text[offset] == ",":
                 offset = self._skip(_BLANK, offset + 1)
             index += 1
         return offset + 1
-
-    def _element(self, start: int, path: KeyPath, entries: list[Entry]) -> int:
-        end = self._value(start, path, entries)
-        entries.append(Entry(path, start, start, start, end, inline=True))
-        return end
 
 
 def _unquoted(key: str) -> str:

@@ -281,8 +281,13 @@ class MemoryPlan:
         folder = self._control.attempt_dir(component, attempt)
         now = self._values(component, files)
         then = self._values(component, read_snapshot(folder, self._framework).files)
-        changed = (name for name in now if name in then and now[name] != then[name] and _decides_memory(name))
-        return ", ".join(f"{name} was {display(then[name])}, is {display(now[name])}" for name in changed)
+        deciding = {end for lever in LEVERS for end in (*lever.knobs, *lever.shared)}
+        return ", ".join(
+            f"{name} was {display(then[name])}, is {display(now[name])}"
+            for name in now
+            if name in then and now[name] != then[name]
+            if any(name == end or name.endswith(f".{end}") for end in deciding)
+        )
 
     def _values(self, component: str, files: ConfigFiles) -> dict[str, TomlValue]:
         """Knob name → value of the knobs that `component` reads."""
@@ -292,8 +297,3 @@ class MemoryPlan:
             if {component, ANY_COMPONENT}.intersection(knob.readers)
         ]
         return values_of(knobs, files, self._framework)
-
-
-def _decides_memory(name: str) -> bool:
-    ends = (end for lever in LEVERS for end in (*lever.knobs, *lever.shared))
-    return any(name == end or name.endswith(f".{end}") for end in ends)

@@ -24,8 +24,6 @@ _LONGEST_RETRY_S = 60.0
 """Longest time between two attempts to initialise NVML; it doubles with each. One can take seconds without
 persistence mode.
 """
-_NO_BINDING = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
-_ALL_FAILED = "no GPU can be read"
 
 
 class NvmlReader:
@@ -80,7 +78,7 @@ class NvmlReader:
         try:
             nvml = importlib.import_module("pynvml")
         except ImportError:
-            self._reason = _NO_BINDING
+            self._reason = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
             return
         from rltui.services.gpu.nvml_handle import session_reason
 
@@ -116,7 +114,8 @@ class NvmlReader:
             return self._unavailable()
         devices = self._read_devices(count)
         if all(device.problem for device in devices):
-            self._reason = _ALL_FAILED  # the session itself may be the trouble: `_open` makes a new one
+            # the session itself may be the trouble: `_open` makes a new one
+            self._reason = "no GPU can be read"
         else:
             self._reason, self._pause_s = None, _FIRST_RETRY_S
         return GpuReport(available=True, driver=self._driver, devices=devices, sampled_at=time.time())

@@ -152,15 +152,14 @@ class RunSummary:
         for key in (*names, self._keys.get("reward")):
             if key is None:
                 continue
-            state = self._states.get(key)
-            step = state.step if state is not None and state.points else self._last_step(key)
+            state, step = self._states.get(key), None
+            if state is not None and state.points:
+                step = state.step
+            elif line := self._source.read(key).lines(self._rewinds)[0]:
+                step = line.steps[-1]
             if step is not None and step >= 0:
                 return step + self._shift
         return None
-
-    def _last_step(self, key: SeriesKey) -> int | None:
-        line, _ = self._source.read(key).lines(self._rewinds)
-        return line.steps[-1] if line else None
 
 
 def _better(values: Sequence[float], concept: MetricConcept) -> float:

@@ -37,9 +37,11 @@ def find_run(index: RunIndex, reference: str) -> RunRow:
     """
     if (row := find_exactly(index, reference)) is not None:
         return row
-    if rows := _present(_with_prefix(index, reference)):
-        return _only(reference, rows)
-    names = list(dict.fromkeys(row.name for row in _newest_first(_present(index.rows()))))
+    every = index.rows()
+    matches = [row for row in every if row.name.startswith(reference) or row.id.startswith(reference)]
+    if matches:
+        return _only(reference, _present(matches))
+    names = list(dict.fromkeys(row.name for row in _newest_first(_present(every))))
     if not names:
         raise UsageError(f"run not found: {reference}", hint="no runs yet")
     if guess := closest(reference, names):
@@ -94,10 +96,6 @@ def _ranked(rows: Iterable[RunRow], rank: int | None) -> RunRow:
 
 def _newest_first(rows: Iterable[RunRow]) -> list[RunRow]:
     return sorted(rows, key=lambda row: row.started_at or row.created_at, reverse=True)
-
-
-def _with_prefix(index: RunIndex, prefix: str) -> list[RunRow]:
-    return [row for row in index.rows() if row.name.startswith(prefix) or row.id.startswith(prefix)]
 
 
 def _is_present(row: RunRow) -> bool:
