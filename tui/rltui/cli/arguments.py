@@ -210,7 +210,9 @@ WAIT = _wait(True, "default")
 WAIT_ON_TERMINAL = _wait(None, "default on a terminal")
 """`waiting.should_wait` decides where neither of the two is given."""
 TIMEOUT = argument("--timeout", "SECONDS", "stop waiting after SECONDS", type=float, heading=GENERAL)
+NO_TUI = flag("--no-tui", "print the status instead of opening the TUI")
 KEYMAP = choice("--keymap", ("vim", "k9s"), "use the keys of vim or k9s")
+FOLDER_BESIDE = output_dir_option("output folder (default: NAME, next to that of RUN)")
 FRAMEWORK = argument(
     "--framework",
     "FRAMEWORK",

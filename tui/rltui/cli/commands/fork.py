@@ -7,6 +7,7 @@ from functools import partial
 
 from rltui.cli.arguments import (
     DEVICES,
+    FOLDER_BESIDE,
     FROM,
     JSON,
     PLAN,
@@ -15,7 +16,6 @@ from rltui.cli.arguments import (
     TIMEOUT,
     WAIT,
     name_option,
-    output_dir_option,
 )
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.colour import style_diff
@@ -34,7 +34,7 @@ from rltui.views.run import fork_lines
     FROM,
     SET,
     name_option("name of the new run (default: from its changes)"),
-    output_dir_option("output folder (default: NAME, next to that of RUN)"),
+    FOLDER_BESIDE,
     DEVICES,
     flag("--queue", "queue it: it starts when there is room"),
     hidden("--entry", default=""),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.app import need_terminal, show
-from rltui.cli.arguments import JSON, KEYMAP, WAIT, YES, name_option, output_dir_option, plan_flag
+from rltui.cli.arguments import JSON, KEYMAP, NO_TUI, WAIT, YES, name_option, output_dir_option, plan_flag
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
@@ -26,7 +26,7 @@ from rltui.frameworks.charts import CHART
 from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
-    from rltui.services.kube import Kubectl
+    from rltui.services.kube import Kubectl, Pod
 
 _PODS = (
     Column("POD", least=16, cut="middle"),
@@ -52,6 +52,14 @@ def _kubectl(arguments: Arguments) -> Kubectl:
     from rltui.services.kube import Kubectl
 
     return Kubectl(arguments.context or "", arguments.namespace or "")
+
+
+def _pod(arguments: Arguments) -> tuple[Kubectl, Pod]:
+    """The pod of the role that is named, and how its cluster is asked."""
+    from rltui.client.release import pod_of_role, read_release
+
+    kubectl = _kubectl(arguments)
+    return kubectl, pod_of_role(read_release(arguments.release, kubectl), arguments.role)
 
 
 RELEASE = argument("release", "RELEASE", "name of the release", completes="experiments")
@@ -181,7 +189,7 @@ def _row(pod: Mapping[str, Any]) -> list[str]:
     RELEASE,
     name_option("name of the run (default: that of the release)"),
     output_dir_option("local output folder (default: outputs/NAME)"),
-    flag("--no-tui", "print the status instead of opening the TUI"),
+    NO_TUI,
     KEYMAP,
     *PLACE,
     JSON,
@@ -213,10 +221,7 @@ def watch(arguments: Arguments) -> int:
     examples=("k8s logs my-exp trainer -f",),
 )
 def logs(arguments: Arguments) -> int:
-    from rltui.client.release import pod_of_role, read_release
-
-    kubectl = _kubectl(arguments)
-    pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
+    kubectl, pod = _pod(arguments)
     options = ["--follow"] if arguments.follow else []
     options += ["--previous"] if arguments.previous else []
     command = kubectl.argv("logs", pod.name, f"--container={pod.container}", *options)
@@ -242,11 +247,9 @@ def logs(arguments: Arguments) -> int:
     ),
 )
 def execute(arguments: Arguments) -> int:
-    from rltui.client.release import pod_of_role, read_release
     from rltui.services import kube, subprocesses
 
-    kubectl = _kubectl(arguments)
-    pod = pod_of_role(read_release(arguments.release, kubectl), arguments.role)
+    kubectl, pod = _pod(arguments)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     command = tuple(arguments.command) or kube.SHELL
     return subprocesses.in_terminal(kubectl.execute(pod.name, pod.container, command, tty=is_terminal))

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import DEVICES, JSON, PLAN, RUN, TIMEOUT, WAIT, YES, name_option, output_dir_option
+from rltui.cli.arguments import DEVICES, FOLDER_BESIDE, JSON, PLAN, RUN, TIMEOUT, WAIT, YES, name_option
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.command import Arguments, command
 from rltui.cli.consent import require_consent
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "rerun",
     RUN,
     name_option("name of the new run (default: RUN-again)"),
-    output_dir_option("output folder (default: NAME, next to that of RUN)"),
+    FOLDER_BESIDE,
     DEVICES,
     PLAN,
     YES,

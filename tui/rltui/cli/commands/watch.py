@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rltui.cli.app import need_terminal, show
-from rltui.cli.arguments import FRAMEWORK, JSON, KEYMAP, layout_option, name_option
-from rltui.cli.command import Arguments, argument, command, flag
+from rltui.cli.arguments import FRAMEWORK, JSON, KEYMAP, NO_TUI, layout_option, name_option
+from rltui.cli.command import Arguments, argument, command
 from rltui.cli.status_text import print_status
 from rltui.client import launch
 from rltui.paths import require_folder
@@ -18,7 +18,7 @@ from rltui.paths import require_folder
     name_option("name of the run (default: that of the folder)"),
     layout_option("layout with [[log]] entries (default: watch)"),
     FRAMEWORK,
-    flag("--no-tui", "print the status instead of opening the TUI"),
+    NO_TUI,
     KEYMAP,
     JSON,
     examples=(
