@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from rltui.core.layout import Layout
 from rltui.core.text import gib, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services.gpu.cuda import VISIBLE_DEVICES
+from rltui.services.gpu.cuda import visible_devices
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.reservations import report_once
 from rltui.services.launch import Launcher
@@ -47,7 +46,7 @@ def roomiest_device() -> tuple[str | None, str]:
     GPU can be read.
     """
     report = report_once()
-    visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
+    visible = visible_devices(report)
     readable = [(free, device) for device in visible if (free := device.unclaimed_bytes) is not None]
     if not readable:
         return None, f"--single-gpu: cannot read any GPU of this machine ({report.reason})"
@@ -79,7 +78,7 @@ def _apart(
     occupants = {device.key: other_experiments(device) for device in devices}
     if not any(occupants[device.key] or has_little_room(device) for device in devices):
         return record, ()
-    visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
+    visible = visible_devices(report)
     free = [device for device in visible if not other_experiments(device) and not has_little_room(device)]
     moved_record = replace(record, devices=",".join(device.as_choice for device in free))
     names = {device.label: occupants[device.key] for device in devices if occupants[device.key]}

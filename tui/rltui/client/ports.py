@@ -141,13 +141,9 @@ class _UsedPorts:
 
     def _is_own(self, holder: processes.PortHolder) -> bool:
         """A leftover of an earlier attempt of this experiment, which is ended before the next start."""
-        control = self._record.control
-        owners = processes.ProcessOwners()
-        attempts = (owners.attempt(folder, self._record.tag) for folder in control.newest_attempts())
-        records = [attempt for attempt in attempts if attempt is not None]
-        return any(
-            leftover.id == holder.process for leftover in processes.leftovers(self._record.tag, records)
-        )
+        tag, folders = self._record.tag, self._record.control.newest_attempts()
+        records = processes.ProcessOwners().records(folders, tag)
+        return any(leftover.id == holder.process for leftover in processes.leftovers(tag, records))
 
 
 def _way_to_use(framework: Framework, url: str) -> str:

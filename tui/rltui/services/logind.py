@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from rltui.services.processes.details import login_name
 
 _CONFIG_DIRS = ("etc/systemd", "run/systemd", "usr/lib/systemd")
 """The first that has a file of a name wins."""
@@ -31,7 +32,7 @@ def at_logout(root: Path = Path("/"), *, uid: int | None = None, user: str | Non
     if not (root / "run/systemd/system").is_dir():
         return None
     uid = os.getuid() if uid is None else uid
-    user = _name(uid) if user is None else user
+    user = login_name(uid) if user is None else user
     values = dict(_assignments(root))
     only = values.get("KillOnlyUsers", "").split()
     excluded_users = values.get("KillExcludeUsers", "root").split()
@@ -46,13 +47,6 @@ def at_logout(root: Path = Path("/"), *, uid: int | None = None, user: str | Non
 
 def _is_on(values: dict[str, str], key: str, *, default: str) -> bool:
     return (values.get(key) or default).lower() in _TRUE
-
-
-def _name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _assignments(root: Path) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.core.text import numbered
-from rltui.errors import RltuiError
+from rltui.errors import ConflictError, RltuiError
 
 LARGEST = 16 << 20
 """Limit of a file that is read at once, in bytes."""
@@ -275,12 +275,18 @@ class FileLock:
         return True
 
     @contextlib.contextmanager
-    def hold(self, busy: RltuiError, *, wait_s: float = 0.0) -> Iterator[None]:
-        """Hold it inside. Raises `busy` if another holds it for longer than `wait_s`; else as `acquire`."""
+    def hold(self, busy: RltuiError | None = None, *, wait_s: float = 0.0) -> Iterator[None]:
+        """Hold it inside.
+
+        Raises:
+            RltuiError: `busy`, by default a `ConflictError`, if another holds it for longer than `wait_s`;
+                else as `acquire`.
+        """
         deadline = time.monotonic() + wait_s
         while not self.acquire():
             if time.monotonic() >= deadline:
-                raise busy
+                title = f"locked by another rltui: {self.path}"
+                raise busy or ConflictError(title, hint="try again; nothing was changed")
             time.sleep(_LOCK_POLL_S)
         try:
             yield

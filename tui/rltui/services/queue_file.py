@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from rltui import paths
 from rltui.core.queue import RunQueue
-from rltui.errors import ConflictError, RltuiError
+from rltui.errors import RltuiError
 from rltui.services.own_files import FileLock, append_line, make_folder, read_own, write_atomically
 from rltui.services.processes import boot_identity
 
@@ -82,9 +82,7 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
 @contextmanager
 def _locked() -> Iterator[None]:
     make_folder(paths.queue_folder(), mode=0o700)
-    lock = FileLock(paths.queue_folder() / "queue.lock")
-    busy = ConflictError(f"locked by another rltui: {lock.path}", hint="try again; nothing was changed")
-    with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
+    with FileLock(paths.queue_folder() / "queue.lock").hold(wait_s=_LOCK_TIMEOUT_S):
         yield
 
 

@@ -9,7 +9,13 @@ from typing import Any
 
 from rltui.client.experiment import Event, ShutDownError
 from rltui.client.launch import not_running
-from rltui.client.transports.unix import CONNECT_TIMEOUT_S, SupervisorGoneError, check_hello, result_of
+from rltui.client.transports.unix import (
+    CONNECT_TIMEOUT_S,
+    SupervisorGoneError,
+    check_hello,
+    message_of,
+    result_of,
+)
 from rltui.core import hints
 from rltui.core.api import EVENT_MODELS, Down, Status
 from rltui.core.experiment_api import SupervisorApi
@@ -58,9 +64,9 @@ class SupervisorClient(SupervisorApi):
             request = {"id": 1, "method": question.name, "params": question.encode(arguments)}
             writer.write(json.dumps(request, default=plain).encode() + b"\n")
             await writer.drain()
-            return question.decode_answer(result_of(_message(await reader.readline())))
+            return question.decode_answer(result_of(message_of(await reader.readline())))
         except ConnectionError as error:
-            raise SupervisorGoneError("the supervisor ended during the request") from error
+            raise SupervisorGoneError from error
         finally:
             writer.close()
 
@@ -74,7 +80,7 @@ class SupervisorClient(SupervisorApi):
             writer.write(b'{"id":0,"method":"subscribe"}\n')
             await writer.drain()
             while line := await reader.readline():
-                message = _message(line)
+                message = message_of(line)
                 if "error" in message:
                     result_of(message)
                 if (model := EVENT_MODELS.get(message["event"])) is not None:
@@ -104,10 +110,10 @@ class SupervisorClient(SupervisorApi):
             reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                check_hello(_message(await reader.readline()))
+                check_hello(message_of(await reader.readline()))
                 if not self._may_start or (self.record.observed and changes_run):
                     writer.write(b'{"id":0,"method":"readonly"}\n')
-                    result_of(_message(await reader.readline()))
+                    result_of(message_of(await reader.readline()))
         except TimeoutError:
             writer.close()
             raise RltuiError(
@@ -142,10 +148,3 @@ class SupervisorClient(SupervisorApi):
             raise RltuiError(
                 "cannot start a supervisor", details=process.errors.decode(errors="replace").splitlines()
             )
-
-
-def _message(line: bytes) -> dict[str, Any]:
-    if not line:
-        raise SupervisorGoneError("the supervisor ended during the request")
-    message: dict[str, Any] = json.loads(line)
-    return message

@@ -27,6 +27,9 @@ _UCRED = struct.Struct("3i")
 class SupervisorGoneError(RltuiError):
     """Nobody listens on the experiment's socket, or the supervisor died while we waited."""
 
+    def __init__(self, title: str = "the supervisor ended during the request") -> None:
+        super().__init__(title)
+
 
 class Wire:
     """Connection to a supervisor; a context manager.
@@ -42,7 +45,7 @@ class Wire:
         self._file = self._socket.makefile("rb")
         try:
             self._socket.connect(str(path))
-            check_hello(self._read())
+            check_hello(message_of(self._file.readline()))
         except TimeoutError:
             pid = self.server_pid()
             self.close()
@@ -108,9 +111,9 @@ class Wire:
             RltuiError: what the supervisor refused it with.
         """
         try:
-            return result_of(self._read())
+            return result_of(message_of(self._file.readline()))
         except ConnectionError as error:
-            raise SupervisorGoneError("the supervisor ended during the request") from error
+            raise SupervisorGoneError from error
 
     def events(self, kind: Literal["status", "journal", "gpus"]) -> Iterator[dict[str, Any]]:
         """Subscribe to what is told of one kind, the current state first. Ends when the supervisor does.
@@ -161,12 +164,17 @@ class Wire:
         credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
         return int(_UCRED.unpack(credentials)[0])
 
-    def _read(self) -> dict[str, Any]:
-        line = self._file.readline()
-        if not line:
-            raise SupervisorGoneError("the supervisor ended during the request")
-        message: dict[str, Any] = json.loads(line)
-        return message
+
+def message_of(line: bytes) -> dict[str, Any]:
+    """The message in a line that was read.
+
+    Raises:
+        SupervisorGoneError: if it is empty, the end of the stream.
+    """
+    if not line:
+        raise SupervisorGoneError
+    message: dict[str, Any] = json.loads(line)
+    return message
 
 
 def check_hello(message: dict[str, Any]) -> None:

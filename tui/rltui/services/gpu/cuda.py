@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rltui.core.gpu.devices import GpuChoice
-from rltui.core.gpu.report import GpuDevice
+from rltui.core.gpu.devices import GpuChoice, chosen_devices
+from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.errors import RltuiError
 from rltui.services.subprocesses import check_output
@@ -38,6 +38,11 @@ TIMEOUT_S = 20.0
 """Limit for an interpreter on a network drive that nobody has used yet."""
 
 _logger = logging.getLogger(__name__)
+
+
+def visible_devices(report: GpuReport) -> tuple[GpuDevice, ...]:
+    """Devices of this machine that `CUDA_VISIBLE_DEVICES` leaves to this process."""
+    return chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
 
 
 def uses_cuda(python: str) -> bool | None:

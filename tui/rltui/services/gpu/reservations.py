@@ -20,11 +20,10 @@ from pydantic import ValidationError
 
 import rltui.core.gpu.reservations as core
 from rltui import paths
-from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.report import GpuReport, GpuReservation
 from rltui.core.values import Value
 from rltui.errors import ConflictError
-from rltui.services.gpu.cuda import VISIBLE_DEVICES
+from rltui.services.gpu.cuda import visible_devices
 from rltui.services.gpu.sampling import read_once
 from rltui.services.own_files import FileLock, make_folder, read_own, write_atomically
 from rltui.services.processes import ProcessId, boot_identity, is_alive, read_process_id
@@ -150,7 +149,7 @@ def reserve_devices(
     report = read_once()
     if not report.available:
         return FreeDevices((), f"cannot read any GPU of this machine: {report.reason}")
-    visible = chosen_devices(os.environ.get(VISIBLE_DEVICES), report.devices)
+    visible = visible_devices(report)
     visible = tuple(device for device in visible if device.as_choice not in without)
     reserved = FreeDevices((), "")
 

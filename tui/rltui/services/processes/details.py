@@ -81,7 +81,7 @@ def uid(pid: int) -> int | None:
 def owner_name(pid: int) -> str | None:
     """Login name of its user, the number if that has none, `None` if the process is gone."""
     number = uid(pid)
-    return None if number is None else _login_name(number)
+    return None if number is None else login_name(number)
 
 
 def in_initial_pid_namespace() -> bool:
@@ -93,8 +93,8 @@ def in_initial_pid_namespace() -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _login_name(number: int) -> str:
-    """Cached: a lookup may ask a directory service over the network."""
+def login_name(number: int) -> str:
+    """The number where there is none. Cached: a lookup may ask a directory service over the network."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

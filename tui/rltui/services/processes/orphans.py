@@ -62,14 +62,12 @@ def find_leftovers(
     `living` names main processes that are supervised without a shim. Processes of other experiments and other
     people are never included. Reads all of `/proc`: some 15 µs per process of the box.
     """
-    owners = processes.ProcessOwners()
     folders = [
         control.attempt_dir(name, number)
         for name in components
         for number in control.attempts(name)[-_NEWEST_ATTEMPTS:]
     ]
-    attempts = (owners.attempt(folder, record.tag) for folder in folders)
-    records = [attempt for attempt in attempts if attempt is not None]
+    records = processes.ProcessOwners().records(folders, record.tag)
     kept_by_shims = [
         leftover for attempt_record in records for leftover in processes.kept_leftovers(attempt_record)
     ]

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from rltui.core.runs import ID_LENGTH, RunId, RunMetadata, RunOrigin
-from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.errors import ConfigError, RltuiError
 from rltui.services.own_files import FileLock, read_own, write_atomically
 
 logger = logging.getLogger(__name__)
@@ -75,9 +75,7 @@ def change_metadata(
         ConflictError: if another holds the lock for long.
         RltuiError: if it is damaged or cannot be written.
     """
-    lock = FileLock(control / f"{FILE_NAME}.lock")
-    busy = ConflictError(f"locked by another rltui: {lock.path}", hint="try again; nothing was changed")
-    with lock.hold(busy, wait_s=_LOCK_TIMEOUT_S):
+    with FileLock(control / f"{FILE_NAME}.lock").hold(wait_s=_LOCK_TIMEOUT_S):
         before = read_metadata(control)
         metadata = change(before or first or new_metadata(time.time()))
         if metadata != before:
