@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 
 from rltui import __version__
-from rltui.cli.arguments import SLURM
+from rltui.cli.arguments import JOB
 from rltui.cli.command import options_of
 from rltui.cli.command_list import SENTENCES, VERBS
 from rltui.cli.global_options import host_of
@@ -85,7 +85,7 @@ def test_the_page_of_states_is_the_tables(cli: CommandLine) -> None:
 
 
 def test_options_of_slurm_are_on_its_page_and_not_in_the_help_of_up(cli: CommandLine) -> None:
-    options = [name for name in options_of([SLURM]) if name != "--slurm"]
+    options = [name for name in options_of([JOB]) if name != "--slurm"]
     page_text, help_of_up = cli("help", "slurm"), cli("help", "up")
     assert [name for name in options if f" {name} " not in page_text] == []
     assert [name for name in options if f" {name} " in help_of_up] == []

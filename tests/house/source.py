@@ -37,6 +37,17 @@ class Module:
         """Those of the body, and all within them."""
         return [*self.body, *(inner for node in self.body for inner in statements(node))]
 
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """True if `pattern` is in a name or a string of it; docstrings and comments do not count."""
+        return pattern.search(self.text) is not None and any(map(pattern.search, self._words()))
+
+    def _words(self) -> Iterator[str]:
+        for statement in self.statements:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                continue  # a docstring, also of a field
+            for node in own_nodes(statement):
+                yield from (value for _, value in ast.iter_fields(node) if isinstance(value, str))
+
     @property
     def public_names(self) -> list[str]:
         """Classes and functions at the top level."""
@@ -104,6 +115,14 @@ class House:
             for node in module.statements
             if isinstance(node, kind) and length(node) > most
         )
+
+
+def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The statement and what it holds, without the statements in it."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        yield (node := waiting.pop())
+        waiting += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt))
 
 
 def length(node: ast.AST) -> int:

@@ -269,7 +269,7 @@ CREATION = (
 )
 NEW_RUN = section("options of the new run", *CREATION, page="up")
 """The same as `CREATION`, for a command whose help refers to that of `up`."""
-SLURM = section(
+JOB = section(
     "SLURM job",
     flag("--slurm", "submit the run as a job and follow it"),
     argument("--partition", "PARTITION", "SLURM partition", default="", completes="slurm_partitions"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.cli.arguments import SLURM
+from rltui.cli.arguments import JOB
 from rltui.cli.command_help import PAGES, exit_code_lines, options_text
 from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
 from rltui.views.experiment import exit_code
@@ -22,8 +22,8 @@ def page(topic: str) -> str:
         KeyError: if there is no such page.
     """
     text = {_name(file): file for file in _files()}[topic].read_text(encoding="utf-8")
-    if topic == SLURM.page:
-        text += f"\nOptions of up, sweep and queue add:\n{options_text(SLURM)}\n"
+    if topic == JOB.page:
+        text += f"\nOptions of up, sweep and queue add:\n{options_text(JOB)}\n"
     tables = {
         "exit codes": exit_code_lines(),
         "run states": [f"  {exit_code(badge.word)}{_state_line(badge)}" for badge in RUN_STATES.values()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from rltui.cli.choosing import FrameworkChooser, choose_devices
 from rltui.cli.command import Arguments
 from rltui.cli.config_line import run_config_of
 from rltui.cli.consent import require_plan_consent
-from rltui.cli.job_options import options_for_hosts, with_devices
+from rltui.cli.jobs import chosen_layout, options_for_hosts, with_devices
 from rltui.cli.output import print_outcome
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from rltui.core.api import Plan, Request
     from rltui.core.evals import EvalRequest
     from rltui.services.config.run_config import RunConfig
-
-
-def start_or_submit(start: Callable[[Arguments], int], arguments: Arguments) -> int:
-    """Start a run; where its config asks for a cluster and the command line does not, a person is asked."""
-    from rltui.client import draft
-
-    try:
-        return start(arguments)
-    except draft.ClusterConfigError as error:
-        if not sys.stdin.isatty() or not confirm(f"{error.title}. Submit it as a job?"):
-            raise
-    arguments.slurm = True
-    return start(arguments)
 
 
 def start_headless(
@@ -138,7 +125,7 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
         new_run = draft.ExperimentRequest(
             config_files=copies.files,
             copies=copies,
-            layout=_layout(arguments, copies.files, framework := choose.id_of(copies.files), workspace),
+            layout=chosen_layout(arguments, copies.files, framework := choose.id_of(copies.files), workspace),
             framework=framework,
             name=arguments.name,
             output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
@@ -178,13 +165,3 @@ def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
     arguments.config, arguments.config_line.overlays = list(map(str, own_copies)), []
     with run_config_of(arguments, choose, workspace=folder, force=arguments.force) as copies:
         yield request(copies)
-
-
-def _layout(
-    arguments: Arguments, files: tuple[Path, ...], framework: str | None, workspace: Path | None
-) -> str | None:
-    from rltui.client.checking import cluster_layout
-
-    if not arguments.slurm or arguments.layout is not None:
-        return str(arguments.layout) if arguments.layout is not None else None
-    return cluster_layout(files, framework, workspace=workspace)

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 from rltui.cli.app import need_terminal, show, show_readonly, show_run, show_runs
-from rltui.cli.arguments import CREATION, KEYMAP, SLURM
+from rltui.cli.arguments import CREATION, JOB, KEYMAP
 from rltui.cli.choosing import choose_named
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.config_line import read_config_line
-from rltui.cli.new_run import requested_run, start_or_submit
+from rltui.cli.jobs import start_or_submit
+from rltui.cli.new_run import requested_run
 from rltui.cli.parser import is_file_name
 from rltui.cli.terminal import confirm
 from rltui.client import launch
@@ -32,7 +33,7 @@ from rltui.services.runs.experiments import experiment_above, experiment_at, fin
     ),
     flag("--readonly", "look at a running run without changing anything"),
     *CREATION,
-    SLURM,
+    JOB,
     KEYMAP,
     grammar=read_config_line,
 )

@@ -6,11 +6,12 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from rltui.cli.arguments import CONFIG, CREATION, FROM, JSON, PLAN, SLURM, TIMEOUT, WAIT, YES
+from rltui.cli.arguments import CONFIG, CREATION, FROM, JOB, JSON, PLAN, TIMEOUT, WAIT, YES
 from rltui.cli.command import Arguments, argument, command, hidden, section
 from rltui.cli.component_actions import execute
 from rltui.cli.config_line import read_config_line
-from rltui.cli.new_run import requested_run, start_headless, start_or_submit
+from rltui.cli.jobs import start_or_submit
+from rltui.cli.new_run import requested_run, start_headless
 from rltui.cli.progress import working
 from rltui.client import launch
 from rltui.services.runs.experiment_files import ExperimentRecord, same_folder
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         ),
         FROM,
     ),
-    SLURM,
+    JOB,
     hidden("--entry", default=""),
     hidden("--group", default=""),
     hidden("--array", default=""),

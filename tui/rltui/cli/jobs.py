@@ -1,10 +1,14 @@
-"""What a command line says of the SLURM jobs of a new run."""
+"""What a command line says of whether a new run is a SLURM job, and of which."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.command import Arguments
+from rltui.cli.terminal import confirm
 from rltui.core.host_options import HostOptions
 from rltui.errors import UsageError
 
@@ -13,6 +17,29 @@ if TYPE_CHECKING:
 
 _KIND = "slurm"
 _OF_JOBS = ("partition", "time", "nodes", "account", "qos", "dependency", "job_name")
+
+
+def start_or_submit(start: Callable[[Arguments], int], arguments: Arguments) -> int:
+    """Start a run; where its config asks for a cluster and the command line does not, a person is asked."""
+    from rltui.client import draft
+
+    try:
+        return start(arguments)
+    except draft.ClusterConfigError as error:
+        if not sys.stdin.isatty() or not confirm(f"{error.title}. Submit it as a job?"):
+            raise
+    arguments.slurm = True
+    return start(arguments)
+
+
+def chosen_layout(
+    arguments: Arguments, files: tuple[Path, ...], framework: str | None, workspace: Path | None
+) -> str | None:
+    from rltui.client.checking import cluster_layout
+
+    if not arguments.slurm or arguments.layout is not None:
+        return str(arguments.layout) if arguments.layout is not None else None
+    return cluster_layout(files, framework, workspace=workspace)
 
 
 def options_for_hosts(arguments: Arguments) -> HostOptions:
