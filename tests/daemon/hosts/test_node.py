@@ -269,7 +269,7 @@ def test_what_outlived_an_earlier_attempt_is_ended_and_one_that_lives_is_in_the_
         second.follow()
         assert second.code() == 127
         assert record.shim is not None
-        assert f"an unknown attempt (1) is running there; {first.node.reach[0]}" in (
+        assert f"an unknown attempt (1) is running there; to end it: {first.node.reach[0]}" in (
             second.status.error or ""
         )
         processes.send_signal(record.shim, signal.SIGKILL)
