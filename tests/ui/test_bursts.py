@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.fakes.experiment import NOW, FakeExperiment, component, running_status, stopped_status
 from tests.fakes.runs import FakeRuns, run_row
 from tests.params import slow_but
+from tests.ui.config_cases import config_experiment
 from tests.ui.conftest import Opener, said, screen_text, settle, until
 from tests.ui.metric_cases import experiment_with_run
 from tests.ui.run_cases import RUNS
@@ -14,6 +17,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.core.log_lines import LogEntry
+from rltui.errors import RltuiError
 from rltui.ui.dialogs.base import NoteDialog
 from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.dialogs.search_line import SearchLine
@@ -204,11 +208,39 @@ async def test_a_step_is_gone_to_and_what_follows_counts_there(open_app: Opener)
         await until(pilot, lambda: "step 204 " in screen_text(pilot))
 
 
-@pytest.mark.parametrize("opening", ["6\r", "J", "Vs\t\t", "Vs\t\t\t", "Vs" + "\t" * 6])
-async def test_a_field_with_a_form_takes_what_fits_and_no_letter_is_a_key(
-    opening: str, experiment: FakeExperiment, open_app: Opener
+@pytest.mark.parametrize("opening", ["Y", "Vs" + "\t" * 5, ":convert\r"])
+async def test_what_is_typed_before_a_form_has_its_answer_is_in_the_form(
+    opening: str, open_app: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The editor of a number, the line for a step, numbers of an evaluation."""
+    """A run that the index does not have yet, and a supervisor that is slow."""
+    experiment, runs, answers = config_experiment(), FakeRuns(), asyncio.Event()
+
+    async def wait(*_: object) -> None:
+        await answers.wait()
+        raise RltuiError("too late")
+
+    monkeypatch.setattr(experiment, "evals", wait)
+    monkeypatch.setattr(experiment, "convert", wait)
+    async with open_app(experiment, runs=runs) as pilot:
+        await burst(pilot, opening + "1e-3")
+        await burst(pilot, "5")
+        field = pilot.app.focused
+        assert isinstance(field, Input)
+        assert field.value == "1e-35"
+        answers.set()
+        refusal = "this run is not indexed yet" if opening == "Y" else "too late"
+        await until(pilot, lambda: refusal in screen_text(pilot))
+        await burst(pilot, "6")
+        assert field.value == "1e-356"
+        assert experiment.planned + experiment.executed == []
+
+
+@pytest.mark.parametrize("opening", ["6\r", "J", "Vs\t\t", "Vs\t\t\t", "Vs" + "\t" * 6, ":convert\r"])
+async def test_a_field_with_a_form_takes_what_fits_and_no_letter_is_a_key(
+    opening: str, open_app: Opener
+) -> None:
+    """The editor of a number, the line for a step, numbers of an evaluation, the mean of a conversion."""
+    experiment = config_experiment()
     async with open_app(experiment) as pilot:
         await burst(pilot, opening + "1" * 200 + "sxSRq")
         field = pilot.app.focused

@@ -40,6 +40,20 @@ async def test_f_shows_what_it_comes_to_and_asks_until_it_is_done() -> None:
         assert runs.forked == [("id-base[b]", ForkRequest(edits={"lr": "0.1"}, begin=20))]
 
 
+async def test_a_run_that_is_indexed_meanwhile_is_forked() -> None:
+    runs = FakeRuns()
+    async with make_app(FakeExperiment(), runs=runs).run_test(size=(100, 30)) as pilot:
+        await settle(pilot)
+        await press(pilot, "Y", *"lr=0.1", "enter")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ForkDialog)
+        await until(pilot, lambda: "this run is not indexed yet\n→ press enter in a moment" in shown(dialog))
+        runs.known = (run_row("reverse-text", folder="/run", checkpoints=(10, 20)),)
+        await press(pilot, "enter")
+        await until(pilot, lambda: runs.forked)
+        assert runs.forked == [("id-reverse-text", ForkRequest(edits={"lr": "0.1"}))]
+
+
 async def test_a_fork_may_wait_in_the_queue() -> None:
     runs = FakeRuns(run_row("base"))
     async with make_app(None, runs=runs).run_test(size=(100, 30)) as pilot:

@@ -165,7 +165,7 @@ TASKS: dict[str, Task] = {
     ),
     "back to the best checkpoint": Task(
         5,
-        ("9", sees("highest reward"), ">", sees("highest reward first"), "home", sees(f"▸ {BEST_STEP}"),
+        ("9", sees("highest reward"), ">", sees("highest reward first"), "home", sees(f"▸  {BEST_STEP}"),
          "enter",
          sees(f"Restart from checkpoint {BEST_STEP}?", f"resumes after step {BEST_STEP}", "set aside"), "y",
          sees("Restarting orchestrator and trainer")),
@@ -220,7 +220,7 @@ TASKS: dict[str, Task] = {
     ),
     "rename a run": Task(
         4,
-        ("7", ":", Word("rename"), "enter", sees("New name of demo"), Word("better"), "enter",
+        ("7", ":", Word("rename"), "enter", sees("─ Rename demo ─"), Word("better"), "enter",
          sees("demo renamed to better")),
         done=lambda _: find_experiment("better") is not None and find_experiment("demo") is None,
     ),
@@ -294,7 +294,7 @@ TASKS: dict[str, Task] = {
         2, ("Q", sees("P pause"), "P", sees("Paused: by hand. P resumes.")),
         done=lambda _: read_queue().paused == "by hand",
     ),
-    "another run": Task(3, ("7", "j", "enter", sees("rltui  base ", "✓ done"))),
+    "another run": Task(3, ("7", "j", "enter", sees("rltui base · read-only", "✓ done"))),
     "theme": Task(
         3, (":", Word("theme nord"), "enter", "q", AGAIN), done=lambda world: world.theme == "nord"
     ),

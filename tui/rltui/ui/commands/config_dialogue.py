@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from textual.app import SuspendNotSupported
@@ -126,9 +127,7 @@ class ConfigDialogue:
         """The batch counted the other way, reviewed like every edit."""
         if (generation := self._state.table.converts_to) is None:
             return
-        async with self._frontend.waiting("Counting the batch", cancels=True):
-            first = await self._experiment.convert(generation)
-        dialog = ConverterDialog(first, lambda mean: self._experiment.convert(generation, mean))
+        dialog = ConverterDialog(generation, partial(self._experiment.convert, generation))
         conversion = await self._frontend.prompt(dialog)
         if conversion is not None:
             staged = self._state.staged.adding(conversion.edits, {})

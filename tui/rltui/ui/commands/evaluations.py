@@ -23,16 +23,17 @@ class EvaluationCommands:
         self._frontend.work(self._evaluate(target))
 
     async def _evaluate(self, target: str) -> None:
-        async with self._frontend.waiting("Listing the models to evaluate", cancels=True):
-            report = await self._experiment.evals()
-            complete = (await self._experiment.checkpoints()).complete
-        status = self._state.status
-        has_sft = status is not None and any(component.id == "sft" for component in status.components)
-        choices = targets([checkpoint.step for checkpoint in complete], report, has_sft=has_sft)
-        message = await self._frontend.prompt(EvalDialog(choices, self._submit, target=target))
+        message = await self._frontend.prompt(EvalDialog(self._list_targets, self._submit, target=target))
         if message:
             self._frontend.notify(clean_line(message), markup=False)
             self._state.show_journal()
+
+    async def _list_targets(self) -> tuple[str, ...]:
+        report = await self._experiment.evals()
+        complete = (await self._experiment.checkpoints()).complete
+        status = self._state.status
+        has_sft = status is not None and any(component.id == "sft" for component in status.components)
+        return targets([checkpoint.step for checkpoint in complete], report, has_sft=has_sft)
 
     async def _submit(self, request: EvalRequest, every: int | None) -> str:
         """Returns a text to report. `every`: evaluate one of so many checkpoints from now on; 0: none."""

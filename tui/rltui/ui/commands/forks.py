@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from rltui.core.forks import ForkPlan, ForkRequest
 from rltui.core.runs import RunRow
+from rltui.errors import NotFoundError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
-from rltui.ui.dialogs.fork import ForkDialog
-from rltui.ui.state import AppState
+from rltui.ui.dialogs.fork import FindParent, ForkDialog
+from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean
 
 
@@ -19,37 +21,39 @@ class ForkCommands:
         self._app_state = app_state
 
     def fork(self, row: RunRow) -> None:
-        self._frontend.work(self._fork(row, ""))
+        async def parent() -> RunRow:
+            return row
+
+        self._frontend.work(self._fork(row.name, parent, ""))
 
     def fork_open(self, begin: str = "") -> None:
         """Fork the run that is open. `begin`: step of the checkpoint that the form starts with."""
-        self._frontend.work(self._fork_open(begin))
+        if (state := self._app_state.current) is not None:
+            find = partial(self._find_open, state)
+            self._frontend.work(self._fork(state.experiment.name, find, begin))
 
-    async def _fork_open(self, begin: str) -> None:
-        runs, state = self._app_state.runs, self._app_state.current
-        folder = state.status.output_dir if state is not None and state.status is not None else ""
-        async with self._frontend.waiting("Updating the run list", cancels=True):
-            await asyncio.to_thread(runs.catch_up)
-            rows = await asyncio.to_thread(runs.rows)
-        row = next((row for row in rows if folder and row.folder == folder), None)
-        if row is None:
-            self._frontend.notify("This run is not indexed yet; try again in a moment", markup=False)
-            return
-        await self._fork(row, begin)
+    async def _find_open(self, state: ExperimentState) -> RunRow:
+        runs = self._app_state.runs
+        await asyncio.to_thread(runs.catch_up)
+        folder = state.status.output_dir if state.status is not None else ""
+        for row in await asyncio.to_thread(runs.rows):
+            if folder and row.folder == folder:
+                return row
+        raise NotFoundError("this run is not indexed yet", hint="press enter in a moment")
 
-    async def _fork(self, row: RunRow, begin: str) -> None:
+    async def _fork(self, name: str, find_parent: FindParent, begin: str) -> None:
         runs = self._app_state.runs
 
-        async def plan(request: ForkRequest) -> ForkPlan:
-            return await asyncio.to_thread(runs.plan_fork, row.id, request)
+        async def plan(parent: RunRow, request: ForkRequest) -> ForkPlan:
+            return await asyncio.to_thread(runs.plan_fork, parent.id, request)
 
-        async def start(request: ForkRequest) -> str:
-            name = (await plan(request)).name
-            messages = await asyncio.to_thread(runs.fork, row.id, request)
+        async def start(parent: RunRow, request: ForkRequest) -> str:
+            name = (await plan(parent, request)).name
+            messages = await asyncio.to_thread(runs.fork, parent.id, request)
             place, what = ("queue", "queued") if request.is_queued else ("runs", "created")
             done = f"{name} {what}: {key_of(f'screen.{place}')}"
             return "\n".join((done, *messages))
 
-        message = await self._frontend.prompt(ForkDialog(row, plan, start, begin=begin))
+        message = await self._frontend.prompt(ForkDialog(name, find_parent, plan, start, begin=begin))
         if message:
             self._frontend.notify(clean(message), markup=False)

@@ -413,9 +413,7 @@ FIELDS_KEYS = (
 class FieldsDialog(DialogBase[str]):
     """Has a line for each field, and below what they come to. Its answer is `None` where it was cancelled."""
 
-    def __init__(
-        self, heading: str, fields: Mapping[str, Field], below: Widget, choice: str, choices: Sequence[str]
-    ) -> None:
+    def __init__(self, heading: str, fields: Mapping[str, Field], below: Widget, choice: str) -> None:
         """`choice`: the field whose `choices` up and down go through."""
         super().__init__()
         self._heading, self._labels, self._below = heading, fields, below
@@ -425,7 +423,9 @@ class FieldsDialog(DialogBase[str]):
         }
         for line in self.fields.values():
             line.cursor_blink = False
-        self._choice_field, self._choices = self.fields[choice], choices
+        self.choices: Sequence[str] = ()
+        """Empty until they are known: the dialog opens at once, or letters would go to the screen below."""
+        self.choice_field = self.fields[choice]
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
@@ -442,13 +442,13 @@ class FieldsDialog(DialogBase[str]):
 
     def action_step(self, choices: int) -> None:
         """Take the next choice; from a field that has none, go to the next field."""
-        line = self._choice_field
+        line = self.choice_field
         if not line.has_focus:
             self.focus_next(Input) if choices > 0 else self.focus_previous(Input)
-            return
-        index = self._choices.index(line.value) if line.value in self._choices else -choices
-        line.value = self._choices[(index + choices) % len(self._choices)]
-        line.cursor_position = len(line.value)
+        elif self.choices:
+            index = self.choices.index(line.value) if line.value in self.choices else -choices
+            line.value = self.choices[(index + choices) % len(self.choices)]
+            line.cursor_position = len(line.value)
 
 
 _BOX_CELLS, _AROUND_CHOICES = 84, 8

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rltui.core.api import Plan
-from rltui.core.config_report import Conversion, KeyConflict, KnobTable
+from rltui.core.config_report import BatchUnit, Conversion, KeyConflict, KnobTable
 from rltui.core.text import parse_number, truncate
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
@@ -196,20 +196,20 @@ class ConverterDialog(DialogBase[Conversion]):
         own("converter.cancel", "escape", "cancel", "cancel", "", Scope.DIALOG),
     )  # fmt: skip
 
-    def __init__(self, first: Conversion, convert: Converter) -> None:
-        """`first`: from what was measured."""
+    def __init__(self, to: BatchUnit, convert: Converter) -> None:
         super().__init__()
-        self.conversion = first
-        self._can_write = bool(first.edits)
+        self._to = to
+        self.conversion: Conversion | None = None
+        """The newest; the first one is from what was measured."""
+        self._can_write = False
         self._convert = convert
-        mean = "" if first.mean_tokens is None else f"{first.mean_tokens:.6g}"
-        self._field = Input(mean, placeholder="mean tokens per rollout", type="number", id="mean")
+        self._field = Input(placeholder="mean tokens per rollout", type="number", id="mean")
         self._field.cursor_blink = False
-        self._measured_text = mean
+        self._measured_text = ""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box") as box:
-            box.border_title = f"Count the batch in {self.conversion.to}"
+            box.border_title = f"Count the batch in {self._to}"
             yield Static("Mean tokens per accepted rollout:", markup=False)
             yield self._field
             with VerticalScroll(classes="scroll", can_focus=False):
@@ -221,14 +221,21 @@ class ConverterDialog(DialogBase[Conversion]):
 
     def on_mount(self) -> None:
         self._field.focus()
-        self._show()
+        in_background(self, self._measure, group="convert")
+
+    async def _measure(self) -> None:
+        """Fill in the mean that was measured, unless a person types one meanwhile."""
+        if await self._count(None) and self.conversion is not None and not self._field.value:
+            self._measured_text = f"{self.conversion.mean_tokens:.6g}"
+            self._field.value = self._measured_text
 
     def _show(self, refusal: str = "") -> None:
-        content = (
-            Content.styled(f"✗ {refusal}", "$text-error") if refusal else _conversion_content(self.conversion)
-        )
+        if refusal:
+            content = Content.styled(f"✗ {refusal}", "$text-error")
+        else:
+            content = Content() if self.conversion is None else _conversion_content(self.conversion)
         self.query_one("#arithmetic", Static).update(content)
-        self._can_write = bool(self.conversion.edits) and not refusal
+        self._can_write = self.conversion is not None and bool(self.conversion.edits) and not refusal
         self.tell_keys()
 
     @on(Input.Changed, "#mean")
@@ -242,6 +249,9 @@ class ConverterDialog(DialogBase[Conversion]):
         if mean is not None and not 0 < mean < math.inf:
             self._show(f"not a number > 0: {text}" if text else "type the mean tokens per rollout")
             return False
+        return await self._count(mean)
+
+    async def _count(self, mean: float | None) -> bool:
         try:
             async with waiting(self.app, "Counting the batch"):
                 self.conversion = await self._convert(mean)
@@ -249,7 +259,7 @@ class ConverterDialog(DialogBase[Conversion]):
             self._show(clean(str(error)))
             return False
         self._show()
-        return bool(self.conversion.edits)
+        return self._can_write
 
     @on(Input.Submitted, "#mean")
     def _submitted(self, event: Input.Submitted) -> None:

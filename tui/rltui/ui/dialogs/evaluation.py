@@ -41,6 +41,7 @@ _MEANINGS = {
     "sft": "the SFT model of this experiment, on a separate server",
 }
 
+ListTargets = Callable[[], Awaitable[Sequence[str]]]
 Ask = Callable[[EvalRequest, int | None], Awaitable[str]]
 """Has it done, and returns what to say of it; a number: of every so many checkpoints, from now on."""
 
@@ -102,8 +103,8 @@ def eval_request(entries: Mapping[str, str]) -> tuple[EvalRequest, int | None]:
 class EvalDialog(FieldsDialog):
     BINDINGS: ClassVar = keys(KeyContext.EVALUATE, *FIELDS_KEYS)
 
-    def __init__(self, choices: Sequence[str], ask: Ask, *, target: str = "now") -> None:
-        """`choices`: what up and down go through, as `targets`."""
+    def __init__(self, list_targets: ListTargets, ask: Ask, *, target: str = "now") -> None:
+        """`list_targets`: those that up and down go through, as `targets`."""
         plain = EvalRequest()
         values = {
             "target": target,
@@ -112,7 +113,8 @@ class EvalDialog(FieldsDialog):
         }
         fields = {name: Field(*texts, values.get(name, "")) for name, texts in _FIELDS.items()}
         self._summary_text = Static(id="eval-words", classes="body")
-        super().__init__("Evaluate", fields, self._summary_text, "target", choices)
+        super().__init__("Evaluate", fields, self._summary_text, "target")
+        self._list_targets = list_targets
         self._ask = ask
         self._refusal = ""
 
@@ -123,6 +125,14 @@ class EvalDialog(FieldsDialog):
     def on_mount(self) -> None:
         self.fields["target"].focus()
         self._show()
+        in_background(self, self._find_choices, group="choices")
+
+    async def _find_choices(self) -> None:
+        try:
+            async with waiting(self.app, "Listing the models to evaluate"):
+                self.choices = await self._list_targets()
+        except RltuiError as error:
+            self._refuse(error)
 
     def _show(self) -> None:
         lines = []
@@ -150,9 +160,12 @@ class EvalDialog(FieldsDialog):
                 answer = await self._ask(*eval_request(self.entries))
             self.dismiss(answer)
         except RltuiError as error:
-            self._refusal = clean(str(error))
-            self._show()
+            self._refuse(error)
             self.app.bell()
+
+    def _refuse(self, error: RltuiError) -> None:
+        self._refusal = clean(str(error))
+        self._show()
 
 
 def _summary(request: EvalRequest, every: int | None) -> str:

@@ -34,8 +34,9 @@ _STYLES = {"+": "$text-success", "-": "$text-error", "@": FAINT}
 _EDITS, _BEGIN, _NAME, _START = "edits", "begin", "name", "start"
 
 _NOW, _QUEUE = "now", "queue"
-Plan = Callable[[ForkRequest], Awaitable[ForkPlan]]
-Start = Callable[[ForkRequest], Awaitable[str]]
+FindParent = Callable[[], Awaitable[RunRow]]
+Plan = Callable[[RunRow, ForkRequest], Awaitable[ForkPlan]]
+Start = Callable[[RunRow, ForkRequest], Awaitable[str]]
 
 
 def fork_request(entries: Mapping[str, str]) -> ForkRequest:
@@ -55,25 +56,33 @@ def fork_request(entries: Mapping[str, str]) -> ForkRequest:
     return ForkRequest(edits=edits, begin=begin, name=entries[_NAME] or None, is_queued=start == _QUEUE)
 
 
+def _begin_text(steps: Sequence[str]) -> str:
+    """The placeholder; `steps` of the checkpoints, the newest first."""
+    return f"{join_words(steps[:3], 'or') or 'last'} (↑↓); empty: step 0"
+
+
 class ForkDialog(FieldsDialog):
     """Shows what it comes to, and asks until it is done or cancelled."""
 
     BINDINGS: ClassVar = keys(KeyContext.FORK, *FIELDS_KEYS)
 
-    def __init__(self, row: RunRow, plan: Plan, start: Start, *, begin: str = "") -> None:
-        """`begin`: the checkpoint, as a person types it."""
-        steps = ["", *map(str, sorted(row.checkpoints, reverse=True))]
+    def __init__(
+        self, name: str, find_parent: FindParent, plan: Plan, start: Start, *, begin: str = ""
+    ) -> None:
+        """`name` of the parent. `find_parent`: asked until it answers. `begin`: the checkpoint, as a person
+        types it.
+        """
         fields = {
             _EDITS: Field("set", "lr=1e-3 batch_size=64 …"),
-            _BEGIN: Field(
-                "from checkpoint", f"{join_words(steps[1:4], 'or') or 'last'} (↑↓); empty: step 0", begin
-            ),
+            _BEGIN: Field("from checkpoint", _begin_text(()), begin),
             _NAME: Field("name", "empty: named after the changes"),
             _START: Field("start", f"{_NOW}, or {_QUEUE}: when resources are free"),
         }
         self._preview = Static(id="fork-words", classes="body")
         below = VerticalScroll(self._preview, classes="scroll")
-        super().__init__(clean_line(f"Fork {row.name}"), fields, below, _BEGIN, steps)
+        super().__init__(clean_line(f"Fork {name}"), fields, below, _BEGIN)
+        self._find_parent = find_parent
+        self._forked_run: RunRow | None = None
         self._plan = plan
         self._start = start
         self._is_busy = False
@@ -96,13 +105,23 @@ class ForkDialog(FieldsDialog):
     async def _show_plan(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
         try:
+            parent = await self._run_to_fork()
             async with waiting(self.app, "Planning the fork"):
-                lines = fork_lines(await self._plan(fork_request(self.entries)))
+                lines = fork_lines(await self._plan(parent, fork_request(self.entries)))
         except RltuiError as error:
             self._refuse(error)
             return
         rows = [Content.styled(clean_line(line), _STYLES.get(line[:1], "")) for line in lines]
         self._preview.update(Content("\n").join(rows))
+
+    async def _run_to_fork(self) -> RunRow:
+        if self._forked_run is None:
+            async with waiting(self.app, "Updating the run list"):
+                self._forked_run = await self._find_parent()
+            steps = [*map(str, sorted(self._forked_run.checkpoints, reverse=True))]
+            self.choices = ("", *steps)
+            self.choice_field.placeholder = _begin_text(steps)
+        return self._forked_run
 
     def _refuse(self, error: RltuiError) -> None:
         lines = [error.title, *error.details, *([f"→ {error.hint}"] if error.hint else [])]
@@ -120,7 +139,7 @@ class ForkDialog(FieldsDialog):
             request = fork_request(self.entries)
             self._preview.update("Creating the fork; copying a large checkpoint can take minutes …")
             async with waiting(self.app, "Creating the fork"):
-                answer = await self._start(request)
+                answer = await self._start(await self._run_to_fork(), request)
             self.dismiss(answer)
         except RltuiError as error:
             self._refuse(error)
