@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rltui.core.engine_metrics import EngineMeter, InferenceActivity, parse_activity
 from rltui.core.metric_names import find
 from rltui.core.series import SeriesKey
-from rltui.frameworks.engines import METRICS
+from rltui.frameworks.engines.metrics import METRICS
 from rltui.tinyrl.inference.statistics import Statistics
 
 SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"

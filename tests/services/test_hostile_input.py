@@ -24,7 +24,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.engines import METRICS
+from rltui.frameworks.engines.metrics import METRICS
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.source import read_file
 from rltui.services.gpu.memory_plan import read_peaks

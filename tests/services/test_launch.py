@@ -16,7 +16,7 @@ from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
-from rltui.frameworks.engines import RULES
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.generic import GENERIC
 from rltui.services.gpu.cuda import DEVICE_ORDER
 from rltui.services.launch import Launcher

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.http_server import TLS, Handler, serving
 
 from rltui.core.engine_metrics import InferenceActivity, parse_activity
-from rltui.frameworks.engines import METRICS
+from rltui.frameworks.engines.metrics import METRICS
 from rltui.services import probes
 from rltui.services.probes import read_exposition
 

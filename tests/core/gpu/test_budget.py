@@ -27,7 +27,7 @@ from rltui.core.gpu.budget import (
 )
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.text import GIB
-from rltui.frameworks.engines import RULES
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.memory import MEMORY
 
 

@@ -19,7 +19,7 @@ from rltui.core.gpu.forecast import forecast, worst_per_component
 from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare, MemoryVerdict
 from rltui.core.text import GIB
-from rltui.frameworks.engines import RULES
+from rltui.frameworks.engines.rules import RULES
 
 A = "/GPU-a"
 

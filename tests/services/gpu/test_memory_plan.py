@@ -6,7 +6,7 @@ import pytest
 
 from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, MemoryUser
 from rltui.core.text import GIB
-from rltui.frameworks.engines import RULES
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.memory_plan import EngineHistory, read_engine_log

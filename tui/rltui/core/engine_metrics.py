@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _ENGINE = re.compile(rb'(?:^|,)\s*engine="(\w{1,16})"')
 _MOST_ENGINES = 64
@@ -20,8 +21,7 @@ _LARGEST = 2.0**53
 """A larger value, or NaN, is discarded."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineMetrics:
+class EngineMetrics(NamedTuple):
     """Names in the metrics of one kind of server, in all its versions, without the prefix that they share."""
 
     prefix: str

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from rltui.core.engine_metrics import EngineMeter
 from rltui.core.gpu.report import GpuReport
 from rltui.core.series import OWN_SOURCE
-from rltui.frameworks import engines
+from rltui.frameworks.engines.metrics import METRICS
 
 _INTERVAL_S = 10.0
 """Interval of the points, which makes a few MB in a month."""
@@ -29,7 +29,7 @@ class RunSampler:
 
     def engine(self, component: str, exposition: bytes) -> None:
         """Add the exposition of an inference server as of now."""
-        meter = self._meters.setdefault(component, EngineMeter(_INTERVAL_S, engines.METRICS))
+        meter = self._meters.setdefault(component, EngineMeter(_INTERVAL_S, METRICS))
         for suffix, values in meter.add(exposition, time.time()).items():
             self._add_point(values, component + suffix)
 

@@ -27,8 +27,9 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks import engines
 from rltui.frameworks.base import ServiceCall
+from rltui.frameworks.engines.metrics import METRICS
+from rltui.frameworks.engines.rules import RULES
 from rltui.services.probes import query_server, read_exposition
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.leases import trained_by, training, users_of
@@ -122,7 +123,7 @@ class Servers:
         server.unanswered = server.unanswered + 1 if state == "down" else 0
         if state == "down" and server.state == "ready" and server.unanswered < _MAX_UNANSWERED:
             return  # a busy one may miss one question
-        activity = parse_activity(exposition, engines.METRICS) if exposition is not None else None
+        activity = parse_activity(exposition, METRICS) if exposition is not None else None
         if exposition is not None and activity is not None:
             self._observation.sampler.engine(server.id, exposition)
         self._observation.set_activity(server.id, activity)
@@ -212,7 +213,7 @@ class Servers:
             problems.append(Problem(key=SERVER, message=message))
         for server in self._servers:
             if server.state == "ready":
-                warnings = server_warnings(server.address, server.answer, engines.RULES.title)
+                warnings = server_warnings(server.address, server.answer, RULES.title)
                 problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
             else:
                 is_refused = server.state == "refused"

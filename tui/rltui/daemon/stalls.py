@@ -27,7 +27,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
-from rltui.frameworks import engines
+from rltui.frameworks.engines.metrics import METRICS
 from rltui.frameworks.start_phases import START_PHASES
 from rltui.services.probes import read_exposition
 from rltui.services.processes import ProcessId, is_alive
@@ -151,7 +151,7 @@ class _ComponentWatch:
             return
         answer = None
         if text is not None:
-            answer = parse_activity(text, engines.METRICS)
+            answer = parse_activity(text, METRICS)
             self._observation.sampler.engine(self._name, text)
         self._heartbeat.answered(answer, self._clock.read(time.monotonic()))
         self._unanswered = 0 if answer is not None else self._unanswered + 1

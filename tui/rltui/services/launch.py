@@ -22,7 +22,6 @@ from rltui.core.layout import PROBES, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError
-from rltui.frameworks import engines
 from rltui.frameworks.base import (
     ConfigFiles,
     Framework,
@@ -33,6 +32,7 @@ from rltui.frameworks.base import (
     standing,
     values_of,
 )
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.generic import CONFIG
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import FilesCache
@@ -376,7 +376,7 @@ class Launcher:
             return replace(
                 configured, component=component, utilization=fraction, model=str(model or "") or None
             )
-        return None if fraction is None else EngineMemory(component, fraction, rules=engines.RULES)
+        return None if fraction is None else EngineMemory(component, fraction, rules=RULES)
 
     def gpu_sources(self, files: ConfigFiles) -> tuple[GpuCommand, ...]:
         """The commands that read other machines' GPUs: the layout's own, of nodes, of other hosts."""

@@ -11,8 +11,8 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
 from rltui.core.kinds import is_number
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks import engines
 from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.prime_rl import derived_values, values
 from rltui.frameworks.prime_rl.generation import Generation
@@ -50,7 +50,7 @@ class PrimeRlGpuNeeds(GpuNeeds):
         return EngineMemory(
             "inference",
             float(share),
-            rules=engines.RULES,
+            rules=RULES,
             model=values.text(data, *_MODEL),
             dtype=values.text(data, "inference.vllm.dtype", "inference.model.dtype"),
             kv_cache_dtype=values.text(

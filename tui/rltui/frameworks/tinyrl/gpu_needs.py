@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rltui.core.gpu.budget import EngineMemory
-from rltui.frameworks import engines
 from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.schemas import SchemaFramework
 
@@ -31,7 +31,7 @@ class TinyRlGpuNeeds(GpuNeeds):
         return EngineMemory(
             "inference",
             utilization,
-            rules=engines.RULES,
+            rules=RULES,
             model=self.reader.sound_value(files, "model.name"),
             max_model_len=max_model_len,
             max_num_seqs=max_num_seqs,

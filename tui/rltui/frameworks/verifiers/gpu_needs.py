@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rltui.core.gpu.budget import EngineMemory
-from rltui.frameworks import engines
 from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.schemas import SchemaFramework
 
@@ -31,7 +31,7 @@ class VfRlGpuNeeds(GpuNeeds):
         return EngineMemory(
             "inference",
             float(args["gpu_memory_utilization"]),
-            rules=engines.RULES,
+            rules=RULES,
             model=v["model"],
             dtype=args["dtype"],
             kv_cache_dtype=args["kv_cache_dtype"],
