@@ -222,20 +222,22 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         self._come_back(overview, request.screen)
 
     def _come_back(self, overview: Overview, name: str) -> None:
+        self._leave_top()
+        if name:
+            overview.show_screen(name)
+
+    def _leave_top(self) -> None:
+        """Only the screen at the bottom stays."""
         if len(self.screen_stack) > 1 and isinstance(self.screen, BaseScreen):
             self.screen.left()
             self.pop_screen()
-        if name:
-            overview.show_screen(name)
 
     def _replace(self, overview: Overview) -> None:
         """The screens of the experiment that was open go, and nothing of it is asked any more."""
         self.workers.cancel_group(self, "events")
         if self._overview is not None:
             self._overview.view_state.note()
-        if len(self.screen_stack) > 1 and isinstance(self.screen, BaseScreen):
-            self.screen.left()
-            self.pop_screen()
+        self._leave_top()
         self._overview = overview
         self.switch_screen(overview)
         for name in SCREENS.keys() - {"runs"}:

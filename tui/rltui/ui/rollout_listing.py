@@ -145,10 +145,15 @@ class RolloutListing:
         return batch_keys.index(self.key) if self.key and stays else _newest(batches)
 
     def take_table(self, update: RolloutUpdate) -> bool:
-        """Take over the samples of the chosen batch; whether they are others."""
-        if len(update.table) == self._laid_out and not _differ(update.table, self.table):
+        """Take over the samples of the chosen batch; whether they are others.
+
+        As many as before are others where a file was rewritten, or rollouts under way have gone on.
+        """
+        old, new = self.table, update.table
+        is_other = old is not new and any(old.columns[name] != new.columns[name] for name in _GROWING)
+        if len(new) == self._laid_out and not is_other:
             return False
-        self.table = update.table
+        self.table = new
         return True
 
     def _is_listed(self, key: BatchKey, keys: Collection[BatchKey]) -> bool:
@@ -264,11 +269,6 @@ class RolloutListing:
             del self.marked[name]
         else:
             self.marked[name] = sample
-
-
-def _differ(old: SampleTable, new: SampleTable) -> bool:
-    """Finds changes that keep the number of samples: a rewritten file, rollouts under way."""
-    return old is not new and any(old.columns[name] != new.columns[name] for name in _GROWING)
 
 
 def _newest(batches: Sequence[Batch]) -> int:

@@ -116,22 +116,11 @@ class RunReport:
             annotations = [annotation for annotation in annotations if annotation.kind not in _QUIET][
                 -_MOST_MARKS:
             ]
-        yield (
-            table(
-                ("when", "step", "", "what"),
-                [
-                    (
-                        date_text(annotation.at),
-                        _step(annotation.step),
-                        annotation.kind.value,
-                        first_line(annotation.text),
-                    )
-                    for annotation in annotations
-                ],
-            )
-            if annotations
-            else ""
-        )
+        rows = []
+        for annotation in annotations:
+            step = "" if annotation.step is None else str(annotation.step)
+            rows.append((date_text(annotation.at), step, annotation.kind.value, first_line(annotation.text)))
+        yield table(("when", "step", "", "what"), rows) if rows else ""
         yield _links([self.journal])
 
     def _footer(self) -> Iterator[str]:
@@ -172,7 +161,3 @@ def _links(files: Sequence[ReportFile]) -> str:
 
 def _value(value: object) -> str:
     return "—" if value is None else value_text(value)
-
-
-def _step(step: int | None) -> str:
-    return "" if step is None else str(step)

@@ -270,7 +270,9 @@ class Body(Widget):
             match pane:
                 case ReaderPane():
                     may_fold = some_live or pane.may_always_fold
-                    is_small = pane.is_quiet and some_work and not self._is_large(name)
+                    # Unless a person looks at it, or has given it a height.
+                    is_large = name == self._attention.selected or name in self.arrangement.heights
+                    is_small = pane.is_quiet and some_work and not is_large
                     rows = _quiet_rows if is_small else pane.rows
                     states[name] = PanelState(rows=rows, is_idle=pane.is_idle and may_fold)
                 case GpuPanel() | KnobPanel():
@@ -279,10 +281,6 @@ class Body(Widget):
                     rows = rows_of_a_line if pane.has_class(EMPTY) else None
                     states[name] = PanelState(rows=rows, is_side=True)
         return states
-
-    def _is_large(self, name: str) -> bool:
-        """A person looks at it, or has given it a height."""
-        return name == self._attention.selected or name in self.arrangement.heights
 
     def _set_classes(self, geometry: Geometry) -> None:
         self.set_class(geometry.is_flat, "-flat")

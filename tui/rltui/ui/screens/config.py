@@ -204,7 +204,9 @@ class ConfigScreen(BaseScreen):
         self._rows = RowList(self._make_rows, id="config-rows")
         self._detail = Static(id="config-detail", markup=False)
         self._derived = Static(id="config-derived", markup=False)
-        self._problems = RowList(self._make_problems, id="config-problems")
+        self._problems = RowList(
+            lambda width, _: problem_rows(self.state.table.problems, width), id="config-problems"
+        )
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -271,10 +273,6 @@ class ConfigScreen(BaseScreen):
             self._heading.update(heading(columns), layout=False)
         return self._cached[1]
 
-    def _make_problems(self, width: int, selected: str | None) -> tuple[Row, ...]:
-        del selected
-        return problem_rows(self.state.table.problems, width)
-
     @property
     def cursor_knob(self) -> KnobInfo | None:
         return next((knob for knob in self.state.knobs if knob.key == self._rows.key), None)
@@ -292,14 +290,10 @@ class ConfigScreen(BaseScreen):
         self._detail.border_title = Content(clean_line(knob.key)) if knob is not None else None
         nothing = Content.styled("No match. esc shows all keys.", FAINT)
         self._detail.update(knob_detail(knob) if knob is not None else nothing)
-        self._show_problem(knob)
-        self.refresh_bindings()
-
-    def _show_problem(self, knob: KnobInfo | None) -> None:
-        """Bring what is wrong with the knob into view."""
         problem = worst_problem(knob, self.state.table.problems) if knob is not None else None
         if problem is not None:
             self._problems.go_to(str(self.state.table.problems.index(problem)))
+        self.refresh_bindings()
 
     # search and filter
 
@@ -347,8 +341,7 @@ class ConfigScreen(BaseScreen):
         elif (knob := self.cursor_knob) is not None:
             self.config.edit(knob)
 
-    def action_edit(self) -> None:
-        self.action_edit_knob()
+    action_edit = action_edit_knob
 
     def _go_to_problem(self) -> None:
         if self._problems.key is None:

@@ -15,8 +15,8 @@ from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.state import AppState
 from rltui.ui.styles import CURSOR, FAINT, STYLES
-from rltui.ui.text import clean_line, progress_bar
-from rltui.ui.widgets.resource_table import ResourceTable
+from rltui.ui.text import clean_line
+from rltui.ui.widgets.resource_table import BAR, ResourceTable, bar_of
 from rltui.ui.widgets.row_list import READING, Row, list_keys, note_row
 from rltui.views.evaluation import (
     VIEW,
@@ -30,7 +30,6 @@ from rltui.views.table import Arranged
 
 _QUEUED = "queue:"
 """Begins the keys of rows that have not ended."""
-_BAR = 12
 _COLUMNS = (
     "id", "what", "env", "examples", "reward", "std", "difference", "cut off", "failed", "when",
 )  # fmt: skip
@@ -71,9 +70,8 @@ def _queued_row(entry: QueuedEval, width: int, is_selected: bool, now: float) ->
     text = f"{CURSOR if is_selected else '  '}{clean_line(queued_text(entry, now))}"
     is_running = entry.state == "running"
     line = Content.styled(truncate(text, width), "$text-accent" if is_running else FAINT)
-    if is_running and entry.done and line.cell_length + _BAR + 2 <= width:
-        full, empty = progress_bar(entry.done / entry.request.rollouts, _BAR)
-        line = Content.assemble(line, "  ", (full, "$primary"), (empty, FAINT))
+    if is_running and entry.done and line.cell_length + BAR + 2 <= width:
+        line += Content("  ") + bar_of(entry.done / entry.request.rollouts)
     return Row(f"{_QUEUED}{entry.id}", (line,))
 
 

@@ -75,13 +75,15 @@ class ResourceScreen(BaseScreen):
     def _matching_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | LazyRows:
         """Rows of which only those in view are made are searched by their own screen."""
         rows = self.make_rows(width, selected)
-        if not self._words or not isinstance(rows, tuple):
+        words = self._words.casefold().split()
+        if not words or not isinstance(rows, tuple):
             return rows
-        return tuple(row for row in rows if row.key is None or self._has_words(row))
-
-    def _has_words(self, row: Row) -> bool:
-        text = "\n".join(line.plain for line in row.lines).casefold()
-        return all(word in text for word in self._words.casefold().split())
+        texts = ("\n".join(line.plain for line in row.lines).casefold() for row in rows)
+        return tuple(
+            row
+            for row, text in zip(rows, texts, strict=True)
+            if row.key is None or all(word in text for word in words)
+        )
 
     def update_title(self) -> None:
         """Write what stands above and below the rows anew."""

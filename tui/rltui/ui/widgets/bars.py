@@ -57,11 +57,13 @@ class HeaderPart:
 
 _TO_RUNS, _TO_CONFIG = "show_screen('runs')", "show_screen('config')"
 _TO_METRICS, _TO_EVENTS = "show_screen('metrics')", "show_screen('events')"
+_NAME = " rltui "
+_SEPARATOR = SEPARATOR[0]
+"""None stands in front of the first part."""
 
 
-def _header_parts(
-    status: Status, *, bar_width: int, access: str = "", host: str = "", graph: bool = True
-) -> list[HeaderPart]:
+def _header_parts(status: Status, width: int, *, access: str, host: str, graph: bool) -> list[HeaderPart]:
+    """Those that `width` has room for."""
     name = f"{host}:{status.experiment}" if host else status.experiment
     state = state_cell(status.state, status.reason)
     progress = status.progress
@@ -75,7 +77,7 @@ def _header_parts(
         fragments.append(HeaderPart(3, (("observed", FAINT),)))
     if access:
         fragments.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
-    fragments.extend(_step_parts(status, bar_width))
+    fragments.extend(_step_parts(status, max(8, min(24, width // 8))))
     moves = status.state == "running"
     if reward is not None:
         fragments.append(HeaderPart(2, (("reward ", FAINT), (f"{reward:.2f}", "bold")), _TO_METRICS))
@@ -94,6 +96,9 @@ def _header_parts(
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
         fragments.append(HeaderPart(5, ((text, FAINT),), _TO_METRICS))
     fragments.append(HeaderPart(8, ((clean_line(status.title or status.framework), FAINT),), _TO_CONFIG))
+    room = width - len(_NAME) + len(_SEPARATOR)
+    while len(fragments) > 1 and sum(fragment.width for fragment in fragments) > room:
+        fragments.remove(max(fragments, key=lambda fragment: fragment.rank))
     return fragments
 
 
@@ -126,22 +131,6 @@ def _trouble_beside(status: Status) -> list[HeaderPart]:
     return [HeaderPart(1, ((f"{STALLED.sign} {clean_line(worst.word)}", f"bold {style}"),), _TO_EVENTS)]
 
 
-_NAME = " rltui "
-_SEPARATOR = SEPARATOR[0]
-"""None stands in front of the first part."""
-
-
-def _fitting_parts(
-    status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
-) -> list[HeaderPart]:
-    bar_width = max(8, min(24, width // 8))
-    fragments = _header_parts(status, bar_width=bar_width, access=access, host=host, graph=graph)
-    room = width - len(_NAME) + len(_SEPARATOR)
-    while len(fragments) > 1 and sum(fragment.width for fragment in fragments) > room:
-        fragments.remove(max(fragments, key=lambda fragment: fragment.rank))
-    return fragments
-
-
 def header_line(
     status: Status, width: int, *, access: str = "", host: str = "", graph: bool = True
 ) -> Content:
@@ -150,7 +139,7 @@ def header_line(
     `access`: text for a client that may only look. `host`: the machine, where it is another one.
     """
     spans: list[tuple[str, str]] = [(_NAME, "$accent")]
-    for position, fragment in enumerate(_fitting_parts(status, width, access=access, host=host, graph=graph)):
+    for position, fragment in enumerate(_header_parts(status, width, access=access, host=host, graph=graph)):
         spans.append(fragment.separator if position else ("", ""))
         spans.extend(fragment.spans)
     return Content.assemble(*spans)
@@ -175,7 +164,7 @@ class HeaderBar(Widget):
         if self.status is None:
             return
         x = event.x - len(_NAME) + len(_SEPARATOR)
-        for fragment in _fitting_parts(
+        for fragment in _header_parts(
             self.status, self.size.width, access=self._access, host=self._host, graph=self.graph
         ):
             if 0 <= x < fragment.width and fragment.leads_to:
@@ -272,8 +261,7 @@ class RewardCurve(Widget):
     def watch_curve(self) -> None:
         self.set_class(self.is_shown, "-shown")
 
-    def watch_is_wanted(self) -> None:
-        self.set_class(self.is_shown, "-shown")
+    watch_is_wanted = watch_curve
 
     async def on_click(self) -> None:
         await self.screen.run_action(_TO_METRICS)
@@ -362,7 +350,10 @@ def bar_lines(orphans: Sequence[Orphan], width: int, *, rows: int, hint: str) ->
 
 
 def _group_line(group: Sequence[Orphan], width: int) -> str:
-    group = sorted(group, key=_weight)
+    # The largest holder first; Python's own helper, which holds nothing, last.
+    group = sorted(
+        group, key=lambda each: (-(each.gpu_bytes or 0), not each.ports, "resource_tracker" in each.command)
+    )
     label = f"⚠ {orphan_count(group)} of {owner_text(group[0])}"
     resources = _resources_text(group)
     all_named = ", ".join(map(brief_orphan, group))
@@ -373,11 +364,6 @@ def _group_line(group: Sequence[Orphan], width: int) -> str:
         f"{label}: {resources}" if resources else label,
     ]
     return first_that_fits([*map(clean_line, texts), clean_line(label)], width)
-
-
-def _weight(orphan: Orphan) -> tuple[int, bool, bool]:
-    """A sort key: the largest holder first, Python's own helper, which holds nothing, last."""
-    return -(orphan.gpu_bytes or 0), not orphan.ports, "resource_tracker" in orphan.command
 
 
 def _resources_text(orphans: Sequence[Orphan]) -> str:

@@ -256,12 +256,6 @@ class GpuBars(Widget):
         super().__init__()
         self._painted_lines: list[Content] = []
 
-    def watch_report(self) -> None:
-        self._paint_changes()
-
-    def watch_is_stale(self) -> None:
-        self._paint_changes()
-
     def on_click(self, event: events.Click) -> None:
         """A click on a bar tells the owner of the memory."""
         match event.style.meta.get(SHARE):
@@ -278,6 +272,8 @@ class GpuBars(Widget):
             self.refresh(layout=True)
         elif changes := [y for y, line in enumerate(new) if not line.is_same(old[y])]:
             self.refresh(*(Region(0, y, width, 1) for y in changes))
+
+    watch_report = watch_is_stale = _paint_changes
 
     def _lines(self, width: int) -> list[Content]:
         return gpu_lines(self.report, width, is_stale=self.is_stale, hint=self.hint)

@@ -17,9 +17,15 @@ from rltui.views.table import Cell, Column, View
 from rltui.views.table import Row as Resource
 
 _GAP = "  "
-_BAR = 12
+BAR = 12
 _BELOW = "    "
 _LEAST_LABEL = 8
+
+
+def bar_of(share: float) -> Content:
+    """A bar of `BAR` cells."""
+    full, empty = progress_bar(share, BAR)
+    return Content.assemble((full, "$primary"), (empty, FAINT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,6 @@ class ResourceTable(Generic[Resource]):
     """The style of a whole row."""
     bar: Callable[[Resource], float | None] | None = None
     """The value of a bar behind the columns, relative to the largest or to 1; where there is room."""
-    has_roles: bool = True
-    """A cell is painted by its role; else as its row."""
     last_least: int | None = None
     """Cells of the last column that are worth another one; `None`: as many as its texts need."""
 
@@ -48,10 +52,7 @@ class ResourceTable(Generic[Resource]):
         that the row shows whole are left out.
         """
         cells = [[column.cell(resource, now) for column in self.columns] for resource in resources]
-        cells = [
-            [Cell(clean_line(text), role if self.has_roles else None, length) for text, role, length in row]
-            for row in cells
-        ]
+        cells = [[Cell(clean_line(text), role, length) for text, role, length in row] for row in cells]
         room = width - len(CURSOR)
         fitting = self._fitting(cells, room)
         used_cells = sum(cells + len(_GAP) for _, cells in fitting)
@@ -62,10 +63,9 @@ class ResourceTable(Generic[Resource]):
         for resource, row, share in zip(resources, cells, shares, strict=True):
             key = self.view.key(resource)
             line = self._line(CURSOR if key == selected else _GAP, row, fitting, width, self.style(resource))
-            if share is not None and used_cells + _BAR <= room:
+            if share is not None and used_cells + BAR <= room:
                 line = line.pad_right(max(0, used_cells + len(CURSOR) - line.cell_length))
-                full, empty = progress_bar(max(0.0, share) / largest, _BAR)
-                line = Content.assemble(line, (full, "$primary"), (empty, FAINT))
+                line += bar_of(share / largest)
             below: list[Content] = []
             if key == selected:
                 shown = self._shown(row, fitting, width)

@@ -224,10 +224,6 @@ def _is_flexible(column: RunColumn) -> bool:
     return column.id not in _OWN_WIDTHS and column.kind not in _USUAL_WIDTHS
 
 
-def _has_no_value(column: RunColumn, row: RunRow, listing: RunListing) -> bool:
-    return column.value(row, listing.configs.get(row.id, {})) is None
-
-
 class _Longest:
     """Widths of the longest texts by column. A run that has not changed is not measured again."""
 
@@ -258,7 +254,7 @@ class _Longest:
         run_widths["name"] = max(_NAME_LEAST, run_widths.get("name", 0) + signs)
         for column in listing.columns:
             if column.id not in run_widths:
-                if rows and all(_has_no_value(column, row, listing) for row in rows):
+                if rows and all(column.value(row, listing.configs.get(row.id, {})) is None for row in rows):
                     run_widths[column.id] = 0
                     continue
                 fixed = _LEVEL_WIDTH if column.level_of else _OWN_WIDTHS.get(column.id)
