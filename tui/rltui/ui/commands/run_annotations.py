@@ -61,15 +61,8 @@ class RunAnnotationCommands:
 
     async def _tag(self, rows: Sequence[RunRow]) -> None:
         common = set(rows[0].tags).intersection(*(row.tags for row in rows))
-        text = await self._frontend.prompt(
-            NoteDialog(
-                "".join(f"{tag} " for tag in sorted(common)),
-                title=f"Tags of {runs_named(rows)}",
-                placeholder="tags, separated by spaces",
-                purpose="save",
-                may_be_empty=True,
-            )
-        )
+        tags_text = "".join(f"{tag} " for tag in sorted(common))
+        text = await self._ask(tags_text, f"Tags of {runs_named(rows)}", "tags, separated by spaces")
         if text is None:
             return
         tags = set(text.replace(",", " ").split())
@@ -82,19 +75,15 @@ class RunAnnotationCommands:
             self._frontend.work(self._describe(rows[0]))
 
     async def _describe(self, row: RunRow) -> None:
-        text = await self._frontend.prompt(
-            NoteDialog(
-                row.note,
-                title=f"Note for {clean_line(row.name)}",
-                placeholder="why it was run, what it showed",
-                purpose="save",
-                may_be_empty=True,
-            )
-        )
-        if text is None:
-            return
-        if text != row.note:
-            await self._keep([row], RunChange(note=text), f"note of {clean_line(row.name)}")
+        name = clean_line(row.name)
+        text = await self._ask(row.note, f"Note for {name}", "why it was run, what it showed")
+        if text not in (None, row.note):
+            await self._keep([row], RunChange(note=text), f"note of {name}")
+
+    async def _ask(self, text: str, title: str, placeholder: str) -> str | None:
+        """A text to save, which may be empty; `None`: it stays as it is."""
+        dialog = NoteDialog(text, title=title, placeholder=placeholder, purpose="save", may_be_empty=True)
+        return await self._frontend.prompt(dialog)
 
     def rename(self) -> None:
         if rows := self._selection()[:1]:

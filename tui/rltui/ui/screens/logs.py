@@ -208,11 +208,19 @@ class LogScreen(BaseScreen):
         self._update_title(self.size.width)
         self.refresh_bindings()
 
+    @property
+    def _tabs(self) -> list[_Tab]:
+        """In the order of the line: the newest log of each component comes last."""
+        found = () if self._search is None else (Combined.MATCHES,)
+        return [Combined.MERGED, *found, *newest_logs(self._logs)]
+
+    @property
+    def _seen_search(self) -> AllLogsSearch | None:
+        """The search, while its matches are shown."""
+        return self._search if self._tab == Combined.MATCHES else None
+
     def _update_title(self, width: int) -> None:
-        names: list[str] = [Combined.MERGED, *(log.component for log in newest_logs(self._logs))]
-        if self._search is not None:
-            names.insert(1, Combined.MATCHES)
-        tab_name = _tab_name(self._tab)
+        names, tab_name = [_tab_name(tab) for tab in self._tabs], _tab_name(self._tab)
         heading = self.state.heading()
         tail = f" · {self._tail()}" if self._tail() else ""
         room = width - heading.cell_length - len(tail) - len(_MORE_TABS) - _PADDING_CELLS
@@ -230,9 +238,7 @@ class LogScreen(BaseScreen):
         if isinstance(self._tab, LogEntry) and self._tab.attempt is not None:
             count = sum(log.component == self._tab.component for log in self._logs)
             return f"attempt {self._tab.attempt} of {count}" if count > 1 else ""
-        if self._tab == Combined.MATCHES and self._search is not None:
-            return self._search.status
-        return ""
+        return "" if self._seen_search is None else self._seen_search.status
 
     # from one to another
 
@@ -240,9 +246,7 @@ class LogScreen(BaseScreen):
         self._go(Combined.MERGED)
 
     def action_show_beside(self, step: int) -> None:
-        tabs: list[_Tab] = [Combined.MERGED, *newest_logs(self._logs)]
-        if self._search is not None:
-            tabs.insert(1, Combined.MATCHES)
+        tabs = self._tabs
         names, name = [_tab_name(tab) for tab in tabs], _tab_name(self._next_tab or self._tab)
         index = names.index(name) if name in names else 0
         self._go(tabs[(index + step) % len(tabs)])
@@ -367,17 +371,17 @@ class LogScreen(BaseScreen):
         return self.experiment.search_log(path, query, None, 0)
 
     def _show_progress(self) -> None:
-        if self._tab == Combined.MATCHES and self._search is not None and self.is_open:
-            if self._search.stop != len(self._search.matches):
+        if (search := self._seen_search) is not None and self.is_open:
+            if search.stop != len(search.matches):
                 self._pane.poll()
             self._update_title(self.size.width)
-            if self._search.is_over and not self._search.matches:
-                self._pane.set_source(self._search, "No match in any log.")
+            if search.is_over and not search.matches:
+                self._pane.set_source(search, "No match in any log.")
 
     def action_open_found(self) -> None:
         number = self._pane.model.chosen_offset()
-        if self._tab == Combined.MATCHES and self._search is not None and number is not None:
-            match = self._search.matches[number]
+        if self._seen_search is not None and number is not None:
+            match = self._seen_search.matches[number]
             in_background(self, partial(self._open_at, match.log, match.offset), group="show")
 
     async def _open_at(self, log: LogEntry, offset: int) -> None:
@@ -385,8 +389,8 @@ class LogScreen(BaseScreen):
         self._pane.go_to_offset(offset)
 
     def action_leave(self) -> None:
-        if self._tab == Combined.MATCHES and self._search is not None and not self._search.is_over:
-            self._search.close()
+        if self._seen_search is not None and not self._seen_search.is_over:
+            self._seen_search.close()
         elif self._search is not None and isinstance(self._tab, LogEntry):
             self._go(Combined.MATCHES)
         else:
