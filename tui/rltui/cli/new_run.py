@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ from rltui.paths import require_folder
 
 if TYPE_CHECKING:
     from rltui.client import creation, draft
+    from rltui.client.fork import Fork
+    from rltui.client.rerun import RerunPlan
     from rltui.core.api import Plan, Request
     from rltui.core.evals import EvalRequest
     from rltui.services.config.run_config import RunConfig
@@ -102,6 +105,21 @@ def start_headless(
             status = wire.call("status")
     print_status(status, as_json=as_json)
     return 0
+
+
+def start_copy(planned: Fork | RerunPlan, arguments: Arguments) -> int:
+    """Copy the checkpoint that a planned run begins with, and start it, as `start_headless` does."""
+    from rltui.client.fork import prepared
+    from rltui.core.api import Request
+
+    with prepared(planned.request, planned.record, planned.begin, partial(print, file=sys.stderr)) as request:
+        return start_headless(
+            request,
+            Request(action="start", resume_step=request.checkpoint),
+            wait=arguments.wait,
+            timeout_s=arguments.timeout,
+            as_json=arguments.json,
+        )
 
 
 @contextmanager

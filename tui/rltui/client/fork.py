@@ -94,7 +94,6 @@ class Fork:
     """A fork that could be started. Nothing is written yet."""
 
     plan: ForkPlan
-    start: Request
     request: draft.ExperimentRequest
     record: ExperimentRecord
     begin: ForkStart | None
@@ -186,8 +185,7 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
                 copied_bytes=0 if begin is None else begin.size_bytes,
                 notes=notes,
             )
-            start = Request(action="start", resume_step=step)
-            yield Fork(plan, start, request, planned, begin, fork_request.edits)
+            yield Fork(plan, request, planned, begin, fork_request.edits)
 
 
 def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
@@ -201,7 +199,7 @@ def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
 
     def begin(created: creation.Created) -> None:
         with launch.connect_or_start(created.record) as wire:
-            message = fork.start.model_copy(update={"by": actor()})
+            message = Request(action="start", resume_step=fork.plan.step, by=actor())
             plan = wire.request(ExperimentApi.plan, message)
             if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:
                 notes.extend(("the fork was created but not started", *bad))

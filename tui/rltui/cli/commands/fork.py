@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 
 from rltui.cli.arguments import (
     DEVICES,
@@ -20,8 +19,8 @@ from rltui.cli.arguments import (
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.colour import style_diff
 from rltui.cli.command import Arguments, command, flag, hidden
-from rltui.cli.new_run import start_headless
-from rltui.cli.output import print_json
+from rltui.cli.new_run import start_copy
+from rltui.cli.output import print_outcome
 from rltui.cli.queue_requests import print_added
 from rltui.core.forks import ForkRequest
 from rltui.core.knobs import split_assignments
@@ -50,7 +49,7 @@ from rltui.views.run import fork_lines
     ),
 )
 def fork(arguments: Arguments) -> int:
-    from rltui.client.fork import plan_fork, prepared
+    from rltui.client.fork import plan_fork
     from rltui.client.queue import commands
     from rltui.core.queue import QueueOptions
 
@@ -65,25 +64,13 @@ def fork(arguments: Arguments) -> int:
         group=arguments.group,
     )
     with plan_fork(row, fork_request) as planned_fork:
-        if arguments.plan and arguments.json:
-            print_json(planned_fork.plan)
-            return 0
-        text = "\n".join(style_diff(fork_lines(planned_fork.plan)))
-        print(text, file=sys.stdout if arguments.plan else sys.stderr)
+        text = "\n".join(style_diff(fork_lines(planned_fork.plan))) + "\n"
         if arguments.plan:
+            print_outcome(planned_fork.plan, text, as_json=arguments.json)
             return 0
+        sys.stderr.write(text)
         if arguments.queue:
             queued = commands.add_to_queue([commands.fork_for_queue(planned_fork)], QueueOptions())
             print_added(queued, arguments)
             return 0
-        print_progress = partial(print, file=sys.stderr)
-        with prepared(
-            planned_fork.request, planned_fork.record, planned_fork.begin, print_progress
-        ) as request:
-            return start_headless(
-                request,
-                planned_fork.start,
-                wait=arguments.wait,
-                timeout_s=arguments.timeout,
-                as_json=arguments.json,
-            )
+        return start_copy(planned_fork, arguments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from rltui.cli.arguments import DEVICES, FOLDER_BESIDE, JSON, PLAN, RUN, TIMEOUT
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.command import Arguments, command
 from rltui.cli.consent import require_consent
-from rltui.cli.new_run import start_headless
-from rltui.cli.output import print_json
+from rltui.cli.new_run import start_copy
+from rltui.cli.output import print_outcome
 from rltui.core.runs import RunRow
 from rltui.core.text import size_text
 
@@ -39,9 +38,7 @@ if TYPE_CHECKING:
     ),
 )
 def rerun(arguments: Arguments) -> int:
-    from rltui.client.fork import prepared
     from rltui.client.rerun import plan_rerun
-    from rltui.core.api import Request
 
     row = choose_run(ready_index(), arguments)
     planned_rerun = plan_rerun(
@@ -51,22 +48,14 @@ def rerun(arguments: Arguments) -> int:
         devices=choose_devices(arguments),
     )
     with planned_rerun as plan:
-        if arguments.plan and arguments.json:
-            print_json(_document(row, plan))
-            return 0
-        print("\n".join(_lines(row, plan)), file=sys.stdout if arguments.plan else sys.stderr)
+        text = "\n".join(_lines(row, plan)) + "\n"
         if arguments.plan:
+            print_outcome(_document(row, plan), text, as_json=arguments.json)
             return 0
+        sys.stderr.write(text)
         if plan.differences:
             require_consent("rerun", arguments, "start it anyway?")
-        with prepared(plan.request, plan.record, plan.begin, partial(print, file=sys.stderr)) as request:
-            return start_headless(
-                request,
-                Request(action="start", resume_step=request.checkpoint),
-                wait=arguments.wait,
-                timeout_s=arguments.timeout,
-                as_json=arguments.json,
-            )
+        return start_copy(plan, arguments)
 
 
 def _document(row: RunRow, plan: RerunPlan) -> dict[str, object]:
