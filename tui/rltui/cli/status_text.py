@@ -220,7 +220,7 @@ def _progress(status: dict[str, Any]) -> str:
     parts, progress = [style(cell.text, cell.role)], status.get("progress") or {}
     parts += ["observed"] if status.get("observed") else []
     if status["step"]:
-        parts.append(f"step {step_text(status)}")
+        parts.append(f"step {step_text(status['step'], status['max_steps'])}")
     if status["reward"] is not None:
         of_all = progress.get("reward_all")
         more = f" ({of_all:.3f} with the rollouts not trained on)" if of_all is not None else ""

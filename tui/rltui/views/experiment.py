@@ -37,8 +37,11 @@ def exit_code(state: str, reason: Reason = Reason()) -> int:  # noqa: B008 - fro
     return int(ExitCode.COMPONENT_FAILED if badge_of(state).is_failure else ExitCode.DONE)
 
 
-def step_text(status: Mapping[str, Any]) -> str:
-    return f"{status['step']}" + (f"/{status['max_steps']}" if status["max_steps"] is not None else "")
+def step_text(step: int | None, max_steps: int | None) -> str:
+    """Progress such as `83/200`; empty where no step is known."""
+    if step is None:
+        return ""
+    return f"{step}/{max_steps}" if max_steps else str(step)
 
 
 def _age_text(status: Mapping[str, Any], now: float) -> str:
@@ -58,7 +61,12 @@ VIEW: View[Mapping[str, Any]] = View(
     columns=(
         Column("name", lambda status, _: str(status["experiment"]), least=12, cut="middle"),
         Column("state", lambda status, _: status_cell(status), least=9),
-        Column("step", lambda status, _: step_text(status) if status["step"] else "", is_right=True, goes=1),
+        Column(
+            "step",
+            lambda status, _: step_text(status["step"] or None, status["max_steps"]),
+            is_right=True,
+            goes=1,
+        ),
         Column(
             "reward",
             lambda status, _: "" if status["reward"] is None else f"{status['reward']:.3f}",

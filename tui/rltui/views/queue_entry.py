@@ -11,8 +11,8 @@ from rltui.core import hints
 from rltui.core.run_state import Verdict, state_text
 from rltui.core.states import ENTRY_STATES, RETRYING, RUN_STATES, Reason
 from rltui.core.text import count_text, duration, size_text
-from rltui.views.experiment import badge_of
-from rltui.views.run import Details, step_text
+from rltui.views.experiment import badge_of, step_text
+from rltui.views.run import Details
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ VIEW: View[QueuedRun] = View(
         Column("state", lambda queued, _: state_text(*queued.verdict)),
         Column(
             "step",
-            lambda queued, _: "" if queued.run is None else step_text(queued.run),
+            lambda queued, _: "" if queued.run is None else step_text(queued.run.step, queued.run.max_steps),
             is_right=True,
             goes=3,
         ),

@@ -33,7 +33,7 @@ from rltui.core.text import (
 from rltui.core.times import date_text
 from rltui.errors import UsageError
 from rltui.frameworks import packages
-from rltui.views.experiment import state_cell
+from rltui.views.experiment import state_cell, step_text
 
 if TYPE_CHECKING:
     from rltui.core.forks import ForkPlan
@@ -337,7 +337,7 @@ def _thinned(values: tuple[float, ...]) -> tuple[float, ...]:
 
 _SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
     "state": lambda row, _: state_text(row.state, row.reason),
-    "step": lambda row, _: step_text(row),
+    "step": lambda row, _: step_text(row.step, row.max_steps),
     "trend": lambda row, _: sparkline(_thinned(row.sparkline), _TREND_WIDTH),
     "gpus": lambda row, _: gpus_text(row.gpus),
     "best": lambda row, _: "★" if row.is_best else "",
@@ -346,13 +346,6 @@ _SPECIAL: Mapping[str, Callable[[RunRow, Mapping[str, str]], str]] = {
     "commit": lambda row, _: f"{row.commit[:_COMMIT_LETTERS]}{'*' if row.is_dirty else ''}",
 }
 """Columns whose text is more than their value."""
-
-
-def step_text(row: RunRow) -> str:
-    """Progress such as `83/200`; empty where no step is known."""
-    if row.step is None:
-        return ""
-    return f"{row.step}/{row.max_steps}" if row.max_steps else str(row.step)
 
 
 def gpus_text(gpus: Sequence[str]) -> str:
@@ -371,7 +364,7 @@ def config_value_text(key: str, value: object) -> str:
 
 def run_summary(row: RunRow) -> str:
     """`● running · step 83/200 · reward 0.62 · baseline`, as far as it is known."""
-    step = f"step {step_text(row)}" if row.step is not None else ""
+    step = f"step {step_text(row.step, row.max_steps)}" if row.step is not None else ""
     reward = "" if row.reward is None else f"reward {row.reward:.2f}"
     texts = (
         state_cell(row.state, row.reason).text,
