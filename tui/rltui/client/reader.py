@@ -21,7 +21,7 @@ from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.journal import JournalEntry
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricSeries
-from rltui.core.run_state import Verdict, is_complete
+from rltui.core.run_state import Verdict
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import ConfigFiles, Framework
 from rltui.services import layout_files
@@ -36,7 +36,6 @@ from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
 from rltui.services.queue_states import beside_queue, status_beside_queue
-from rltui.services.runs.attempt_end import last_known
 from rltui.services.runs.checkpoints import (
     CheckpointContext,
     CheckpointReader,
@@ -46,13 +45,12 @@ from rltui.services.runs.checkpoints import (
 )
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.journal import journal_of, read_journal
 from rltui.services.runs.last_config import last_max_steps
 from rltui.services.runs.observed import framework_of, refuse_observed, title_of
 from rltui.services.runs.resume import named_step
 from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
-from rltui.services.runs.run_verdict import is_alive, verdict
+from rltui.services.runs.run_verdict import read_last_known
 
 
 class ExperimentReader:
@@ -171,41 +169,32 @@ class ExperimentReader:
 
     def _own_status(self) -> Status:
         """The status by its files alone."""
-        record, layout, framework, logs = self.record, self._layout, self._framework, self._logs
+        record, layout, framework, logs = self.record, self._layout, self._framework, self._logs.logs
         progress = self._series.progress(self._max_steps())
-        components = [
-            last_known(self._control, spec, framework.failures, self._run_jobs) for spec in layout.automatic
-        ]
-        down = IntentFile(self._control.intent_file).read().down
-        alive = is_alive(record, components, logs.logs)
-        state, reason = verdict(
-            record,
-            components,
-            is_alive=alive,
-            is_complete=is_complete(progress.step, progress.max_steps),
-            down=down,
+        known = read_last_known(
+            record, layout, framework, logs, step=progress.step, max_steps=progress.max_steps
         )
         return Status(
             experiment=record.name,
-            state=state,
-            reason=reason,
-            alive=alive,
+            state=known.verdict.state,
+            reason=known.verdict.reason,
+            alive=known.is_alive,
             framework=framework.id,
             output_dir=record.output_dir,
             run_dir=record.run_dir,
             observed=record.observed,
-            logs=logs.logs,
+            logs=logs,
             step=progress.step,
             max_steps=progress.max_steps,
             reward=progress.reward,
-            components=tuple(components),
+            components=known.components,
             title=title_of(record, layout, framework),
             config_files=record.config_files,
             workspace=record.workspace,
             progress=progress,
             orphans=self.orphans(),
             links=links_in_journal(read_journal(self._control.journal_file)),
-            down=down,
+            down=known.down,
         )
 
     def status_document(self) -> dict[str, Any]:

@@ -57,7 +57,8 @@ class StatusBuilder:
             record,
             components,
             is_alive=alive,
-            is_complete=is_complete(progress.step, progress.max_steps),
+            step=progress.step,
+            max_steps=progress.max_steps,
             down=down,
         )
         if not alive:

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 
 from rltui import paths
-from rltui.core.api import ComponentStatus, FollowedLog
+from rltui.core.api import FollowedLog
 from rltui.core.config_data import value_at
 from rltui.core.knobs import Knob
-from rltui.core.run_state import Verdict, is_complete
+from rltui.core.run_state import Verdict
 from rltui.core.runs import RunConfigFile, RunMetadata, RunRow
 from rltui.core.secrets import mask_value
 from rltui.core.toml.values import same_value
@@ -33,15 +33,13 @@ from rltui.services.metrics.sources import update_series_store
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.processes import AttemptRecord, read_attempt
-from rltui.services.runs.attempt_end import last_known
 from rltui.services.runs.evaluations import read_results
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.intent import IntentFile
 from rltui.services.runs.last_config import last_max_steps, last_run_files
 from rltui.services.runs.observed import framework_of, holds_results, written_config
 from rltui.services.runs.provenance import latest
 from rltui.services.runs.run_folder import run_folder_of
-from rltui.services.runs.run_verdict import is_alive, verdict
+from rltui.services.runs.run_verdict import read_last_known
 
 _LONGEST_REASON = 300
 _SPEC = "spec.json"
@@ -101,14 +99,9 @@ class RunReader:
         max_steps = last_max_steps(record, self._framework, self._jobs, self._loaded)
         alive = reported is not None
         if reported is None:
-            components, logs = self._components(), self._logs() if record.observed else ()
-            alive = is_alive(record, components, logs)
-            reported = verdict(
-                record,
-                components,
-                is_alive=alive,
-                is_complete=is_complete(self.summary.step, max_steps),
-                down=IntentFile(self._control.intent_file).read().down,
+            logs = self._logs() if record.observed else ()
+            _, _, alive, reported = read_last_known(
+                record, self._layout, self._framework, logs, step=self.summary.step, max_steps=max_steps
             )
         metrics = self.summary.metrics
         if is_evaluation:
@@ -180,12 +173,6 @@ class RunReader:
         logs = FollowedLogs(Path(self._record.run_dir), self._layout.log)
         logs.poll()
         return logs.logs
-
-    # --- its state ----------------------------------------------------------------------------------------
-
-    def _components(self) -> list[ComponentStatus]:
-        failures = self._framework.failures
-        return [last_known(self._control, spec, failures, self._jobs) for spec in self._layout.automatic]
 
     # --- its config ---------------------------------------------------------------------------------------
 
