@@ -237,11 +237,8 @@ def undo(created: Created) -> None:
 
 def _supervisor(record: ExperimentRecord) -> int | None:
     """Pid of the supervisor; `None` where there is none."""
-    wire = launch.connect(record)
-    if wire is None:
-        return None
-    with wire:
-        return wire.server_pid()
+    with launch.connected(record) as wire:
+        return None if wire is None else wire.server_pid()
 
 
 def _undo(created: Created) -> None:

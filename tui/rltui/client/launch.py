@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,12 @@ def _has_traces(record: ExperimentRecord) -> bool:
     from rltui.services import processes  # not needed while a supervisor answers
     from rltui.services.runs.intent import IntentFile
 
-    control, owners = record.control, processes.ProcessOwners()
-    attempts = [owners.attempt(folder, record.tag) for folder in control.newest_attempts()]
+    control = record.control
+    attempts = processes.ProcessOwners().records(control.newest_attempts(), record.tag)
     if not control.record_file.exists() and record.output_dir in processes.living_output_dirs():
         return True  # its folder was deleted, and what runs has not brought its own back yet
     return IntentFile(control.intent_file).read().is_unfinished or any(
-        attempt is not None and attempt.is_alive for attempt in attempts
+        attempt.is_alive for attempt in attempts
     )
 
 
@@ -150,6 +150,13 @@ def connect(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -
     """
     connection = wire_or_status(record, timeout_s=timeout_s)
     return connection if isinstance(connection, Wire) else None
+
+
+@contextlib.contextmanager
+def connected(record: ExperimentRecord) -> Iterator[Wire | None]:
+    """What `connect` returns, closed afterwards."""
+    with connect(record) or contextlib.nullcontext() as wire:
+        yield wire
 
 
 def wire_or_status(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -219,8 +218,7 @@ def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) 
         by=actor(),
         accepts=Loss.MORE,
     )
-    wire = launch.connect(owner)
-    with wire or nullcontext():
+    with launch.connected(owner) as wire:
         if wire is not None:
             plan = wire.request(ExperimentApi.plan, request)
             if errors := [problem.text for problem in plan.problems if problem.is_error]:

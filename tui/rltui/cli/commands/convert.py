@@ -124,10 +124,9 @@ def _conversion(record: ExperimentRecord, way: BatchUnit | None, mean_tokens: fl
     from rltui.client.reader import ExperimentReader
     from rltui.core.experiment_api import ExperimentApi
 
-    wire = launch.connect(record)
-    if wire is None:
-        return ExperimentReader(record).convert(way, mean_tokens)
-    with wire:
+    with launch.connected(record) as wire:
+        if wire is None:
+            return ExperimentReader(record).convert(way, mean_tokens)
         return wire.request(ExperimentApi.convert, way, mean_tokens)
 
 

@@ -74,11 +74,10 @@ def add_event(arguments: Arguments) -> int:
     if not text.strip():
         raise UsageError("nothing to add", hint=str(hints.EVENTS_ADD(name=arguments.run)))
     record = choose(arguments, acts=True).record
-    wire = launch.connect(record)
-    if wire is None:
-        entry = journal_of(record).note(text).model_dump()
-    else:
-        with wire:
+    with launch.connected(record) as wire:
+        if wire is None:
+            entry = journal_of(record).note(text).model_dump()
+        else:
             entry = wire.call("note", {"text": text})
     at_step = "" if entry["step"] is None else f" at step {entry['step']}"
     print_outcome(entry, f"noted{at_step}: {first_line(entry['text'])}\n", as_json=arguments.json)
@@ -141,10 +140,9 @@ def _filter(arguments: Arguments, record: ExperimentRecord, names: Sequence[str]
 
 
 def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
-    wire = launch.connect(record)
-    if wire is None:
-        raise UsageError(f"{record.name} is not running: nothing to follow")
-    with wire:
+    with launch.connected(record) as wire:
+        if wire is None:
+            raise UsageError(f"{record.name} is not running: nothing to follow")
         yield from wire.events("journal")
 
 

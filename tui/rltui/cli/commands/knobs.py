@@ -75,9 +75,8 @@ def _show_table(table: dict[str, Any], terms: Sequence[str], arguments: Argument
 
 def read_table(record: ExperimentRecord) -> dict[str, Any]:
     """The `KnobTable` as JSON has it, with what runs where something does."""
-    wire = launch.connect(record)
-    if wire is not None:
-        with wire:
+    with launch.connected(record) as wire:
+        if wire is not None:
             return wire.call("knobs")
     from rltui.client.reader import ExperimentReader
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import closing, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,8 +52,7 @@ def list_checkpoints(arguments: Arguments) -> int:
 
 
 def _list(arguments: Arguments, target: Target) -> None:
-    wire = launch.connect(target.record)
-    with nullcontext() if wire is None else closing(wire):
+    with launch.connected(target.record) as wire:
         print_report(report_of(target.record, wire), as_json=arguments.json)
 
 

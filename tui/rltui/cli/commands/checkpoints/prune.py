@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, PLAN, RUN, YES, positive, steps
@@ -49,8 +48,7 @@ def prune(arguments: Arguments) -> int:
     refuse_observed(record)
     fields = ("keep_last", "keep_every", "keep", "archive")
     rule = {name: value for name in fields if (value := getattr(arguments, name))}
-    wire = launch.connect(record)
-    with nullcontext() if wire is None else closing(wire):
+    with launch.connected(record) as wire:
         return _prune(record, wire, Retention(**rule), arguments)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -88,13 +87,12 @@ def cancel(arguments: Arguments) -> int:
     from rltui.services.runs.evaluations import EvalFolder
 
     record = choose(arguments, acts=True).record
-    wire = launch.connect(record)
-    if wire is None:
-        folder = EvalFolder(record.control)
-        folder.cancel(arguments.id)
-        report = folder.report(record.name)
-    else:
-        with wire:
+    with launch.connected(record) as wire:
+        if wire is None:
+            folder = EvalFolder(record.control)
+            folder.cancel(arguments.id)
+            report = folder.report(record.name)
+        else:
             report = wire.request(ExperimentApi.cancel_eval, arguments.id)
     print_report(report, as_json=arguments.json)
     return 0
@@ -153,10 +151,9 @@ def _report(record: ExperimentRecord) -> EvalReport:
     from rltui.core.experiment_api import ExperimentApi
     from rltui.services.runs.evaluations import EvalFolder
 
-    wire = launch.connect(record)
-    if wire is None:
-        return EvalFolder(record.control).report(record.name)
-    with closing(wire):
+    with launch.connected(record) as wire:
+        if wire is None:
+            return EvalFolder(record.control).report(record.name)
         return wire.request(ExperimentApi.evals)
 
 

@@ -100,10 +100,9 @@ def _documents_of(reference: str, interval_s: float | None) -> Generator[dict[st
     from rltui.client import launch
 
     record = choose_named(reference).record
-    wire = launch.connect(record)
-    if wire is None:
-        raise UsageError(f"{record.name} is not running", hint=f"{hints.GPUS} shows the GPUs without it")
-    with wire:
+    with launch.connected(record) as wire:
+        if wire is None:
+            raise UsageError(f"{record.name} is not running", hint=f"{hints.GPUS} shows the GPUs without it")
         if interval_s is None:
             yield wire.call("gpus", timeout_s=_ANSWER_S)
             return

@@ -69,12 +69,8 @@ def orphans(arguments: Arguments) -> int:
     refuse_observed(record)
     if arguments.forget is not None:
         return _forget(record, arguments)
-    wire = launch.connect(record)
-    if wire is None:
-        ended_orphans = _free_offline(record, arguments)
-    else:
-        with wire:
-            ended_orphans = _free(wire, record, arguments)
+    with launch.connected(record) as wire:
+        ended_orphans = _free_offline(record, arguments) if wire is None else _free(wire, record, arguments)
     if arguments.plan:
         return 0
     if arguments.json:
@@ -97,12 +93,11 @@ def _report(record: ExperimentRecord) -> OrphanReport:
     from rltui.services.gpu.sampling import read_once
     from rltui.services.processes.orphans import foreign_processes
 
-    wire = launch.connect(record)
-    if wire is None:
-        gpus = read_once(record.name)
-        leftover = ExperimentReader(record).orphans(gpus)
-    else:
-        with wire:
+    with launch.connected(record) as wire:
+        if wire is None:
+            gpus = read_once(record.name)
+            leftover = ExperimentReader(record).orphans(gpus)
+        else:
             leftover = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
             gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * _ANSWER_S))
     elsewhere = {name: _where(remote) for name, (_, remote) in _unfollowed_jobs(record).items()}
