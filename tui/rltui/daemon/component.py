@@ -112,7 +112,9 @@ class RunnerHost(Protocol):
         """Called when the shim was killed and the component goes on."""
         ...
 
-    def job_status_changed(self, runner: ComponentRunner, previous: JobStatus | None) -> None: ...
+    def job_status_changed(
+        self, component: str, previous: JobStatus | None, job_status: JobStatus
+    ) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -269,8 +271,8 @@ class ComponentRunner:
     def shim_lost(self) -> None:
         self.runner_host.shim_lost(self)
 
-    def job_status_changed(self, previous: JobStatus | None) -> None:
-        self.runner_host.job_status_changed(self, previous)
+    def job_status_changed(self, previous: JobStatus | None, job_status: JobStatus) -> None:
+        self.runner_host.job_status_changed(self.spec.id, previous, job_status)
 
     # --- a start, step by step ----------------------------------------------------------------------------
 
@@ -291,6 +293,7 @@ class ComponentRunner:
             self.log_end = self.phase = self.step = None
             await asyncio.to_thread(prune_attempts, control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, handle.attempt.folder)
+            await handle.check(launch)
             await self._wait_for_preconditions(epoch, launch)
             if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window
                 await termination.wait_for_exit(old_shim)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +17,13 @@ from rltui.core.layout import Layout
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import ConfigFiles, Framework
-from rltui.services import layout_files, subprocesses, trust
+from rltui.services import layout_files, trust
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, read_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.launch import LAST_PORT, Launch, Launcher
-from rltui.services.nodes import command_input, reach_argv
 from rltui.services.processes import port_holders
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -35,8 +33,6 @@ from rltui.services.runs.provenance import ProvenanceCollector
 
 logger = logging.getLogger(__name__)
 
-_CHECK_TIMEOUT_S = 60.0
-"""Longest time of the command that must succeed before a start."""
 _RESOLVED = "resolved"
 """Folder of the files that the framework makes of the config: below the attempt's, and below rltui's own."""
 
@@ -320,8 +316,6 @@ class Config:
         )
         if launch.ready is not None and launch.ready.file is not None:
             self._remove_ready_file(Path(launch.ready.file))
-        if launch.check:
-            await _run_check(launch)
         return launch
 
     def _remove_ready_file(self, ready_file: Path) -> None:
@@ -337,27 +331,3 @@ class Config:
             ready_file.unlink(missing_ok=True)
         except OSError as error:
             raise RltuiError(f"cannot remove the outdated {ready_file}: {error.strerror}") from error
-
-
-async def _run_check(launch: Launch) -> None:
-    """Run the command that must succeed before a start, on its node or in its pod where it has one.
-
-    Raises:
-        RltuiError: if it fails or takes too long.
-    """
-    if launch.host is not None and "reach" in launch.host:
-        env = {**launch.host["env"], **launch.env}
-        script = command_input(launch.check, cwd=launch.cwd, env=env, login=launch.host["login"])
-        argv = [*reach_argv(launch.host["reach"]), "sh"]
-        result = await subprocesses.run(argv, timeout_s=_CHECK_TIMEOUT_S, stdin=script, leaves_nothing=True)
-    else:
-        result = await subprocesses.run(
-            launch.check,
-            timeout_s=_CHECK_TIMEOUT_S,
-            variables=launch.env,
-            cwd=Path(launch.cwd),
-            leaves_nothing=True,
-        )
-    failure = f"took longer than {_CHECK_TIMEOUT_S:g} s" if result.code is None else result.failure
-    if failure is not None:
-        raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")

@@ -201,14 +201,12 @@ class Processes:
         self._events.changed("status")
         self.changes.notify()
 
-    def job_status_changed(self, runner: ComponentRunner, previous: JobStatus | None) -> None:
-        name, job_status = runner.spec.id, runner.job_status
-        assert job_status is not None
+    def job_status_changed(self, component: str, previous: JobStatus | None, job_status: JobStatus) -> None:
         if job_status.id and (previous is None or previous.id != job_status.id):
             self._events.journal.add(
-                "notice", f"{name}: {job_status.where}", component=name, remote=job_status.id
+                "notice", f"{component}: {job_status.where}", component=component, remote=job_status.id
             )
-        for alert in job_status_alerts(name, previous, job_status):
+        for alert in job_status_alerts(component, previous, job_status):
             self._events.alert(alert)
         self._events.changed("status")
 

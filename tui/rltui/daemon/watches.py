@@ -136,11 +136,11 @@ def _alert_time_limits(
     slower.
     """
     for name, runner in supervisor.processes.runners.items():
-        job_status = runner.job_status
-        ends_at = job_status.ends_at if job_status is not None and job_status.phase == "running" else None
+        if (job_status := runner.job_status) is None or job_status.phase != "running":
+            continue
+        ends_at = job_status.ends_at
         if ends_at is None or ends_at in warned or ends_at < time.time():
             continue
-        assert job_status is not None
         # not over the time in a queue
         recent = [checkpoint for checkpoint in newest_checkpoints if checkpoint.at >= job_status.since]
         max_steps = supervisor.observation.progress.max_steps

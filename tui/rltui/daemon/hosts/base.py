@@ -32,7 +32,7 @@ class HandleOwner(Protocol):
         """Called when the shim was killed and the component goes on."""
         ...
 
-    def job_status_changed(self, previous: JobStatus | None) -> None: ...
+    def job_status_changed(self, previous: JobStatus | None, job_status: JobStatus) -> None: ...
 
 
 class Handle(Protocol):
@@ -66,6 +66,14 @@ class Handle(Protocol):
     @property
     def gpu_commands(self) -> tuple[GpuCommand, ...]:
         """Commands that read the GPUs which it was given for the time that it runs."""
+        ...
+
+    async def check(self, launch: Launch) -> None:
+        """Run the command that must succeed before a start, where there is one.
+
+        Raises:
+            RltuiError: if it fails or takes too long.
+        """
         ...
 
     def write_spec(self, launch: Launch) -> None:

@@ -9,6 +9,7 @@ from rltui.core.failure_cause import FailurePattern
 from rltui.core.lifecycle import ExitInfo
 from rltui.daemon.attempt import Attempt, Ending
 from rltui.daemon.hosts.base import HandleOwner
+from rltui.daemon.hosts.checks import check_here
 from rltui.services import processes
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.job_status import JobStatus
@@ -34,6 +35,10 @@ class LocalHandle:
     def is_ready(self) -> bool:
         launch = self.attempt.launch
         return launch is None or launch.ready is None or self.attempt.was_ready
+
+    async def check(self, launch: Launch) -> None:
+        if launch.check:
+            await check_here(launch)
 
     def write_spec(self, launch: Launch) -> None:
         self.attempt.write_spec(launch)

@@ -19,6 +19,7 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.core.text import duration
 from rltui.daemon.attempt import Attempt, Ending
 from rltui.daemon.hosts.base import HandleOwner
+from rltui.daemon.hosts.checks import check_here, check_there
 from rltui.daemon.hosts.slurm_gpus import job_gpu_commands
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
@@ -69,6 +70,13 @@ class RemoteHandle:
         if commands is None:
             return ()
         return commands(attempt.spec.id, attempt.number, self.status.id, self.status.nodes, attempt.tag)
+
+    async def check(self, launch: Launch) -> None:
+        """On its host, where commands can be run there; else here, where the job is submitted."""
+        if launch.check and launch.host is not None and "reach" in launch.host:
+            await check_there(launch, launch.host)
+        elif launch.check:
+            await check_here(launch)
 
     def write_spec(self, launch: Launch) -> None:
         """Make the shim run a remote runner here, which runs the command on its host.
@@ -142,9 +150,9 @@ class RemoteHandle:
     def _refresh(self) -> None:
         """Read the status that the runner wrote."""
         previous, self.status = self.status, read_job_status(self.attempt.folder) or self.status
-        if self.status != previous:
+        if self.status is not None and self.status != previous:
             self._changes.notify()
-            self._owner.job_status_changed(previous)
+            self._owner.job_status_changed(previous, self.status)
 
     async def _wait_for_runner(self, main_ended: Callable[[ExitInfo], None]) -> ExitInfo:
         def runner_ended(exit_info: ExitInfo) -> None:
