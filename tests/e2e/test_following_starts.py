@@ -53,7 +53,7 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     follow(box, of_which, hints.TAG_REMOVE, code=0, fill={"RUN": name})
     assert hints.TAG() in box.run("runs", "tag").stdout
     write_finished_run(own_user / "theirs")
-    follow(box, no_runs, hints.ADD, code=0, fill={"DIR": str(own_user / "theirs")})
+    follow(box, no_runs, hints.ADD, code=0, fill={"FOLDER": str(own_user / "theirs")})
     assert "theirs" in box.run("runs").stdout
 
 

@@ -31,5 +31,5 @@ def test_nothing_is_made_before_the_answer(counters: Box) -> None:
                 opened.wait_for_end()
                 assert sorted(counters.work.rglob("*")) == before[0]
             else:
-                opened.wait_for("Nothing runs yet")
+                opened.wait_for("Not started yet")
     assert {component["state"] for component in counters.status()["components"]} == {"stopped"}

@@ -57,7 +57,7 @@ def test_rules_between_knobs_are_told_all_at_once() -> None:
         'command line: model.name must name a folder, such as "outputs/reverse-text-sft"',
         "orchestrator.batch_size (100) must be divisible by orchestrator.rollouts_per_example (16):"
         " nearest valid batch_size is 96 or 112",
-        'orchestrator.env.0.id is "gsm8k": there is reverse-text',
+        'orchestrator.env.0.id: unknown environment "gsm8k": available: reverse-text',
     ]
     with pytest.raises(TinyrlError, match=r"command line: data\.batch_size \(30\) must be divisible by"):
         load_config(SftConfig, parse_arguments(["--data.batch-size", "30", "--data.micro-batch-size", "8"]))
