@@ -82,7 +82,7 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
     for arguments, code, case in (
         ((*shape, "--max-tokens", "2048"), 2, "no room for a prompt in a context of 2048"),
         ((*shape, "--max-tokens", "2010"), 2, "a prompt of 44 tokens"),
-        ((*shape, "--model", "/nowhere"), 3, "no folder of weights"),
+        ((*shape, "--model", "/nowhere"), 3, "is not a folder of weights"),
         ((*shape, "--from", "7"), 3, "does not define where checkpoint 7"),
         ((), 2, "names no environment"),
     ):

@@ -254,7 +254,8 @@ class Converted:
 
 
 class Framework:
-    """All knowledge of one RL framework, in one of its generations if those differ.
+    """All knowledge of one RL framework, in one of its generations if those differ. `run`, `gpu_needs`,
+    `evaluation` and `progress` are parts with modules of their own.
 
     A subclass overrides the differences from this default: a framework that is only chosen by name, whose
     configs say nothing, and whose programs get the values of the layout.
