@@ -9,10 +9,11 @@ from typing import get_args
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, stopped_status
-from tests.ui.conftest import Opener, press, said, until
+from tests.ui.conftest import Opener, press, said, screen_text, until
 from textual.pilot import Pilot
 
 from rltui import settings
+from rltui.cli.app import load_keys
 from rltui.cli.arguments import KEYMAP
 from rltui.errors import ConfigError
 from rltui.ui import actions, keymap
@@ -210,11 +211,19 @@ async def test_as_vim_has_it_j_moves_by_lines(open_app: Opener, path: Path) -> N
         assert screen.panels.selected == first
 
 
-async def test_a_refused_keymap_is_told_and_the_usual_keys_hold(open_app: Opener) -> None:
-    why = "settings.toml:2:1: keys.sort: s is the key of start"
-    async with open_app(FakeExperiment(), trouble=why) as pilot:
-        assert said(pilot) == [why]
-        assert key_of("component.start") == "s"
+async def test_keys_that_clash_are_named_on_a_small_screen_and_the_usual_keys_hold(
+    open_app: Opener, own_user: Path
+) -> None:
+    path = settings.settings_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('[keys]\nzoom = "r"\n')
+    keys, trouble = load_keys()
+    assert keys == {}
+    async with open_app(FakeExperiment(), (80, 24), trouble=trouble) as pilot:
+        assert said(pilot) == [trouble]
+        assert "✗ error: settings.toml:2:1: keys.zoom: r is taken by restart" in screen_text(pilot)
+        assert trouble.endswith("until then the default keys are used")
+        assert (key_of("zoom"), key_of("component.restart")) == ("z", "r")
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def _show_app(
     from rltui.services import subprocesses
     from rltui.ui.app import RltuiApp
 
-    keys, trouble = _keys()
+    keys, trouble = load_keys()
     app = RltuiApp(
         experiment,
         runs=runs,
@@ -211,17 +211,18 @@ def _collect_garbage() -> None:
     gc.enable()
 
 
-def _keys() -> tuple[dict[str, str], str]:
+def load_keys() -> tuple[dict[str, str], str]:
     """Return the keymap of the settings and no text; or the default keys and what is wrong with the
-    settings.
+    settings, without their folder: a line of 80 cells has to say the fault.
     """
     from rltui import settings
     from rltui.ui import keymap
 
+    path = settings.settings_file()
     try:
-        return keymap.load(settings.settings_file(), os.environ.get(KEYMAP_VARIABLE, "")), ""
+        return keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")), ""
     except ConfigError as error:
-        return {}, str(error)
+        return {}, str(error).replace(str(path), path.name, 1)
 
 
 def _settings() -> settings.Settings:
