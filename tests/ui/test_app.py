@@ -30,6 +30,7 @@ from rltui.ui import app as app_module
 from rltui.ui.actions import KeyContext, uses
 from rltui.ui.dialogs.base import PlanDialog
 from rltui.ui.dialogs.knob_editor import PLAN_DELAY_S, KnobEditor
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.logs.view import LogView
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.screens.config import ConfigScreen
@@ -336,7 +337,9 @@ async def test_every_pane_is_reached_by_tab_on_a_small_screen(
             pane = overview(pilot).panels.body.pane_of(focused)
             seen.append(pane)
             await press(pilot, "tab")
-        assert seen == overview(pilot).panels.body.panes
+        panes = overview(pilot).panels.body.panes
+        first = [pane.id for pane in panes].index("pane-orchestrator")
+        assert seen == panes[first:] + panes[:first]
 
 
 async def test_zoom_follows_focus_until_escape(experiment: FakeExperiment, open_app: Opener) -> None:
@@ -503,7 +506,7 @@ async def test_components_are_gone_to_from_any_pane(experiment: FakeExperiment, 
 async def test_a_number_is_typed_where_words_are_asked_for(open_app: Opener) -> None:
     async with open_app(config_experiment()) as pilot:
         await press(pilot, "6", "slash", "3")
-        assert isinstance(pilot.app.screen, ConfigScreen)
+        assert isinstance(pilot.app.screen, SearchLine)
         assert pilot.app.screen.query_one(Input).value == "3"
         await press(pilot, "enter", "3")
         assert isinstance(pilot.app.screen, GpuScreen)
@@ -519,7 +522,10 @@ async def test_keys_are_mapped_anew_by_their_ids(open_app: Opener) -> None:
     async with open_app(experiment) as pilot:
         pilot.app.set_keymap({"knob.focus": "ctrl+o", "editor.double": "ctrl+g", "log.wrap": "ctrl+l"})
         await press(pilot, "ctrl+l")
-        assert overview(pilot).panels.body.components[0].log_pane.model.window.wrap
+        wraps = [
+            pane.id for pane in overview(pilot).panels.body.components if pane.log_pane.model.window.wrap
+        ]
+        assert wraps == ["pane-orchestrator"]
         await press(pilot, "ctrl+o", "enter", "ctrl+g", "enter")
         await until(pilot, lambda: experiment.executed)
         assert experiment.executed[0].edits == {"orchestrator.batch_size": 128}

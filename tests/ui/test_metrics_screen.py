@@ -26,8 +26,9 @@ from rltui.ui.screens.overview import Overview
 
 
 def screen_of(pilot: Pilot[None]) -> MetricsScreen:
-    assert isinstance(pilot.app.screen, MetricsScreen)
-    return pilot.app.screen
+    """Also below the line of a search."""
+    (screen,) = (screen for screen in pilot.app.screen_stack if isinstance(screen, MetricsScreen))
+    return screen
 
 
 def titles(pilot: Pilot[None]) -> list[str]:
@@ -112,14 +113,15 @@ async def test_any_series_is_found_by_its_name(open_app: Opener) -> None:
     made = experiment_with_run()
     made.series.series[SeriesKey("trainer", "time/[red]x[/red]\x1b[2J")] = by_step([1.0, 2.0])
     async with open_app(made) as pilot:
-        screen = await open_metrics(pilot)
+        await open_metrics(pilot)
         await press(pilot, "slash", *"4x.")
-        assert screen.query_one(Input).value == "4x.", "keys are typed, not carried out"
-        screen.query_one(Input).value = r"time/.red"
+        line = pilot.app.screen.query_one(Input)
+        assert line.value == "4x.", "keys are typed, not carried out"
+        line.value = r"time/.red"
         await until(pilot, lambda: len(titles(pilot)) == 1 and titles(pilot)[0].startswith("time/"))
         assert titles(pilot)[0].startswith("time/[red]x[/red]")
         assert "\x1b" not in titles(pilot)[0]
-        screen.query_one(Input).value = "("
+        line.value = "("
         await until(pilot, lambda: "invalid regular expression" in text_of(pilot, "title"))
         assert len(titles(pilot)) == 1, "what was found before stays"
         await press(pilot, "escape")
