@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rltui.core.config_data import config_value, matching_keys, short_names
 from rltui.core.metric_levels import LEVEL_STEPS
-from rltui.core.metric_names import CONCEPTS, concept_of
+from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of
 from rltui.core.run_state import state_text
 from rltui.core.runs import RunRow
 from rltui.core.secrets import mask_value
@@ -192,7 +192,7 @@ FIRST_TO_GO = ("gpus", "duration", "trend", "tags", "age")
 
 def known_columns() -> tuple[RunColumn, ...]:
     """Columns that every list has, fields first, then the last values of the metrics with a chart."""
-    metrics = tuple(_metric(concept.id) for concept in CONCEPTS if concept.curated)
+    metrics = tuple(_metric(concept) for concept in CONCEPTS if concept.curated)
     return (*_FIELDS.values(), *metrics)
 
 
@@ -206,10 +206,10 @@ def column_of(name: str) -> RunColumn:
     if (field := _FIELDS.get(full_name)) is not None:
         return field
     id_, _, which = full_name.rpartition(".")
-    if which in ("level", "last", "best") and concept_of(id_) is not None:
-        return _metric(id_, which)
-    if concept_of(full_name) is not None and full_name not in _SETTINGS_TOO:
-        return _metric(full_name)
+    if which in ("level", "last", "best") and (concept := concept_of(id_)) is not None:
+        return _metric(concept, which)
+    if (concept := concept_of(full_name)) is not None and full_name not in _SETTINGS_TOO:
+        return _metric(concept)
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"unknown column: {name}", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
@@ -277,9 +277,9 @@ def _check_key(name: str, configs: Iterable[Mapping[str, Any]]) -> None:
         )
 
 
-def _metric(id_: str, which: str = "") -> RunColumn:
+def _metric(concept: MetricConcept, which: str = "") -> RunColumn:
     """`which`: `last` or `best`; by default its level, or the last value of a metric that is not batched."""
-    concept = _CONCEPTS[id_]
+    id_ = concept.id
     default = "level" if concept.by_batch else "last"
     which = default if which in ("", "level") else which
     is_plain = which == default and not (id_ in _SETTINGS_TOO or id_ in _FIELDS)
@@ -303,7 +303,6 @@ def _metric(id_: str, which: str = "") -> RunColumn:
     )
 
 
-_CONCEPTS = {concept.id: concept for concept in CONCEPTS}
 _VALUES = {
     "level": (
         f"mean ± std of its last {LEVEL_STEPS} steps, sorted by the mean",
