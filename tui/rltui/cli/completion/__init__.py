@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
+from rltui.cli.colour import When
 from rltui.cli.command import Argument, Command, load, split
 from rltui.cli.command_list import SENTENCES
 from rltui.cli.completion import sources
@@ -21,11 +22,15 @@ _WIDEST_HELP = 70
 _BREAKS = re.compile(r"[=:]+")
 """Words by themselves to bash (COMP_WORDBREAKS), which completes what stands behind them."""
 _GLOBAL_OPTIONS = {
-    "--color": "auto, always, never",
+    "--color": ", ".join(get_args(When)),
     "--no-color": "no colours",
     "--ascii": "ASCII only",
     "--quiet": "on stderr only errors and questions",
     "--host": "on another machine",
+}
+_GLOBAL_VALUES: Mapping[str, Callable[[], Words]] = {
+    "--color": lambda: [(when, "") for when in get_args(When)],
+    "--host": sources.hosts,
 }
 
 
@@ -79,14 +84,11 @@ def candidates(argv: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _candidates(before: list[str], last: str) -> Iterator[tuple[str, str]]:
-    if before[-1:] == ["--color"] or last.startswith("--color="):
-        prefix = "--color=" if last.startswith("--color=") else ""
-        yield from ((f"{prefix}{choice}", "") for choice in _GLOBAL_OPTIONS["--color"].split(", "))
-        return
-    if before[-1:] == ["--host"] or last.startswith("--host="):
-        prefix = "--host=" if last.startswith("--host=") else ""
-        yield from ((f"{prefix}{host}", text) for host, text in sources.hosts())
-        return
+    for option, values in _GLOBAL_VALUES.items():
+        if before[-1:] == [option] or last.startswith(f"{option}="):
+            prefix = f"{option}=" if last.startswith(f"{option}=") else ""
+            yield from ((f"{prefix}{value}", text) for value, text in values())
+            return
     host, before = _split_off_host(before)
     if not before and last.startswith("-"):
         yield from _options(load("open"), last)
