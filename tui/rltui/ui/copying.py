@@ -14,6 +14,7 @@ from textual.message import Message
 
 from rltui.core.text import truncate
 from rltui.ui.state import AppState
+from rltui.ui.styles import CURSOR_SIGN
 from rltui.ui.text import clean_line
 
 _MOST_COPIED_BYTES = 74_000
@@ -47,7 +48,7 @@ class Copyable(Protocol):
 
 def rows_text(lines: Iterable[str]) -> str:
     """The sign of the cursor and padding are left out."""
-    return dedent("\n".join(line.replace("▸", " ", 1).rstrip() for line in lines)).strip()
+    return dedent("\n".join(line.replace(CURSOR_SIGN, " ", 1).rstrip() for line in lines)).strip()
 
 
 def clipboard_sequence(text: str, *, inside_tmux: bool) -> str | None:

@@ -12,8 +12,10 @@ from rltui.views.table import Cell
 
 FAINT = "$foreground 60%"
 SEPARATOR = (" · ", FAINT)
-CURSOR = "▸ "
-"""Stands before what is chosen, for terminals without colours; blanks before the rest."""
+CURSOR_SIGN = "▸"
+"""Marks what is chosen, for terminals without colours."""
+CURSOR = f"{CURSOR_SIGN} "
+"""Stands before it; blanks before the rest."""
 STYLES: Mapping[Role, str] = {
     "good": "$text-success",
     "busy": "$text-warning",

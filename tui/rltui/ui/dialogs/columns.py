@@ -16,7 +16,7 @@ from rltui.errors import UsageError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.dialogs.base import DialogBase, KeyHint
 from rltui.ui.key_bindings import keys, own
-from rltui.ui.styles import FAINT
+from rltui.ui.styles import CURSOR_SIGN, FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.row_list import Row, RowList
 from rltui.views.run import DEFAULT_COLUMNS, RunColumn, column_of, known_columns
@@ -79,7 +79,7 @@ class ColumnDialog(DialogBase[tuple[str, ...]]):
     def _row(self, column: RunColumn, width: int, selected: str | None) -> Row:
         is_shown = column.id in self._column_ids
         sign = "✓" if is_shown else " "
-        text = f"{'▸' if column.id == selected else ' '}{sign} {clean_line(column.id):{_ID_CELLS}} "
+        text = f"{CURSOR_SIGN if column.id == selected else ' '}{sign} {clean_line(column.id):{_ID_CELLS}} "
         description = truncate(clean_line(column.about), max(0, width - len(text)))
         line = Content.assemble((text, "bold" if is_shown else ""), (description, FAINT))
         return Row(column.id, (line,))

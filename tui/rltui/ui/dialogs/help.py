@@ -19,7 +19,7 @@ from rltui.ui import verbs
 from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, uses, with_keys
 from rltui.ui.dialogs.base import TypingScreen, keys_line
 from rltui.ui.key_bindings import bind, keys, own
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import CURSOR_SIGN, FAINT, STYLES
 
 _KEY_WIDTH = 14
 _NOT_NOW = "not while read-only"
@@ -137,7 +137,7 @@ def symbol_rows() -> list[HelpRow]:
         for heading, badges in tables.items()
         for badge in badges
     ]
-    rows.append(HelpRow("Marks", "▸", "selected: component keys act on it"))
+    rows.append(HelpRow("Marks", CURSOR_SIGN, "selected: component keys act on it"))
     return rows
 
 

@@ -25,7 +25,7 @@ from rltui.ui.key_bindings import bind, keys
 from rltui.ui.paragraphs import flow
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.state import AppState
-from rltui.ui.styles import CURSOR, FAINT, STYLES
+from rltui.ui.styles import CURSOR, CURSOR_SIGN, FAINT, STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart, in_range, peak_text
@@ -189,7 +189,7 @@ def _line(holder: Holder, width: int, marks: Marks, *, is_selected: bool) -> Con
     mark = marks[share_label(_share(process))]
     room = max(0, width - _FIXED - what_width - kind_width - 2)
     return Content.assemble(
-        f"{'▸' if is_selected else ' '} {pid.text}".ljust(_PID),
+        f"{CURSOR_SIGN if is_selected else ' '} {pid.text}".ljust(_PID),
         truncate(clean_line(user.text or "?"), _USER - 1).ljust(_USER),
         (f"{mark.glyph} ", mark.style),
         (

@@ -19,7 +19,7 @@ from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.state import ExperimentState, StagedEdits
-from rltui.ui.styles import FAINT, SEVERITY_MARKS
+from rltui.ui.styles import CURSOR_SIGN, FAINT, SEVERITY_MARKS
 from rltui.ui.text import clean_line, file_name
 from rltui.ui.widgets.row_list import Row, RowList, list_keys
 from rltui.views.knob import (
@@ -183,7 +183,7 @@ class KnobRows(RowList):
         bind(verbs.PIN, "pin", "Pin the knob to the top, or unpin it", footer=Footer.YES),
     )  # fmt: skip
     place: ClassVar = KeyContext.KNOB_TABLE
-    cursor_mark = "▸"
+    cursor_mark = CURSOR_SIGN
 
     @dataclass
     class EditRequested(Message):

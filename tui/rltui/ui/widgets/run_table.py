@@ -14,7 +14,7 @@ from rltui.core.run_tree import TreeLine
 from rltui.core.runs import RunRow
 from rltui.core.states import RUN_STATES
 from rltui.ui.paragraphs import truncate_cells
-from rltui.ui.styles import FAINT, STYLES
+from rltui.ui.styles import CURSOR_SIGN, FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar
 from rltui.views.run import FIRST_TO_GO, RunColumn, sweep_texts
 from rltui.views.run_list import RunListing, line_key, shorten_changes
@@ -22,7 +22,7 @@ from rltui.views.run_list import RunListing, line_key, shorten_changes
 _GAP = "  "
 _GUTTER = 2
 """Cells for the cursor and the mark of a run."""
-_CURSOR, _MARK, _BEST = "▸", "◆", "★"
+_MARK, _BEST = "◆", "★"
 _NAME_LEAST = 18
 _TEXT_LEAST = 8
 """Cells of a text column that is worth showing."""
@@ -125,7 +125,7 @@ class RunRows:
 
     def lines(self, index: int) -> tuple[Content]:
         line, key = self.layout.listing.lines[index], self.keys[index]
-        cursor = _CURSOR if key == self.selected else " "
+        cursor = CURSOR_SIGN if key == self.selected else " "
         mark = _MARK if key in self.layout.listing.marked else " "
         if not isinstance(line, TreeLine):
             fragments = self._waiting_spans(line)

@@ -14,9 +14,8 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from rltui.ui.copying import CopyRequested, rows_text
+from rltui.ui.styles import CURSOR_SIGN
 
-CURSOR = "▸"
-"""The mark of the line with the cursor, for terminals without colours."""
 MakeLine = Callable[[int, int], Content]
 """The line at a place, for a width in cells."""
 
@@ -131,6 +130,6 @@ class VirtualList(PaintedList):
         line = self._make_line(index, width)
         if has_cursor:
             line = Content.assemble(
-                line[: self._mark_at], (CURSOR, "bold $text-accent"), line[self._mark_at + 1 :]
+                line[: self._mark_at], (CURSOR_SIGN, "bold $text-accent"), line[self._mark_at + 1 :]
             )
         return self.painted(line, has_cursor=has_cursor).crop(0, width)
