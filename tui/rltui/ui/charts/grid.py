@@ -94,17 +94,14 @@ class ChartGrid(Container):
         self._scroll()
 
     def draw(self, frame: Callable[[Chart], ChartFrame]) -> None:
-        for plot, chart in zip(self._own_plots(), self.in_view, strict=False):
-            plot.is_chosen = chart is self.chosen
-            plot.show(frame(chart))
-
-    def _own_plots(self) -> list[Plot]:
-        """Plots in the order of `in_view`; zoomed, only one is seen."""
+        """The plots are in the order of `in_view`; zoomed, only one is seen."""
         columns, rows = self._shape
-        plots = self._plots[: columns * rows]
-        for number, plot in enumerate(plots):
-            _set_spare(plot, number >= len(self.in_view))
-        return plots
+        visible = self.in_view
+        for number, plot in enumerate(self._plots[: columns * rows]):
+            _set_spare(plot, number >= len(visible))
+            if number < len(visible):
+                plot.is_chosen = visible[number] is self.chosen
+                plot.show(frame(visible[number]))
 
     # moving
 

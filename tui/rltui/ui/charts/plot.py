@@ -237,15 +237,11 @@ def _title(frame: ChartFrame, width: int) -> Content:
     chart = frame.chart
     title = Content.styled(truncate(clean_line(chart.title), width - 4), "bold")
     facts = [display_unit(chart.unit), "log" if frame.log else ""]
-    parts = [
-        (
-            f" {clean_line(reading.label)} {format_number(reading.value, chart.unit)}"
-            if reading.label
-            else f" {format_number(reading.value, chart.unit)}",
-            LINE_COLOURS[reading.style] if reading.label else "bold $accent",
-        )
-        for reading in frame.readings
-    ]
+    parts = []
+    for reading in frame.readings:
+        label = f" {clean_line(reading.label)}" if reading.label else ""
+        style = LINE_COLOURS[reading.style] if reading.label else "bold $accent"
+        parts.append((f"{label} {format_number(reading.value, chart.unit)}", style))
     for text, style in (*parts, *((f" {fact}", FAINT) for fact in facts if fact)):
         if title.cell_length + len(text) > width - 4:
             break
