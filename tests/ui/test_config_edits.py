@@ -140,7 +140,7 @@ async def test_who_waits_too_long_for_the_framework_writes_without_it(
     monkeypatch.setattr(experiment, "plan", slow)
     async with open_app(experiment) as pilot:
         await press(pilot, "ctrl+k", "enter", "up")
-        await until(pilot, lambda: "asking the framework" in shown(pilot))
+        await until(pilot, lambda: "validating with the framework…" in shown(pilot))
         await press(pilot, "enter")
         await until(pilot, lambda: experiment.executed)
 

@@ -143,11 +143,12 @@ async def test_the_baseline_is_chosen_by_a_key(open_app: Opener) -> None:
     async with open_app(with_evals()) as pilot:
         screen = await open_screen(pilot, at=4)
         await press(pilot, "c")
-        assert "against sft" in screen_text(pilot)
+        assert "baseline: sft · ▲ ▼ significant" in screen_text(pilot)
         await press(pilot, "c")
         assert "baseline: base, else SFT" in screen_text(pilot)
         await press(pilot, "j", "j", "j", "c")
-        assert "against checkpoint 30" in screen_text(pilot), "that most were cut off is told"
+        assert "baseline: checkpoint 30 · ▲ ▼ significant" in screen_text(pilot)
+        assert "Compare with care: 54 of 60 rollouts were cut off" in screen_text(pilot)
         await press(pilot, "greater_than_sign")
         assert "newest first" in str(screen.title_line.render())
 

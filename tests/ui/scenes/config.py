@@ -24,7 +24,8 @@ SCENES: dict[str, Scene] = {
     "config-collected": scene(
         CONFIG, (*COLLECT, "6"), "+ 1 collected: W writes", "⚠ batch_size", "64 ⇒ 128", "W write", COLLECTED,
         "tokens per step 131,072  64 rollouts × 2048 tokens", PROBLEM, "Rollouts per prompt.",
-        "not in the knob table", huge=(),
+        "not in the knob table",
+        huge=("16 = 4 prompts: the reward will be noisy", "  you mean trainer.optim.lr?"),
     ),
     "config-cursor": scene(
         CONFIG, (*COLLECT, "6", "j", "j"), "64 ⇒ 128", "─orchestrator.sampling.temperature─",
