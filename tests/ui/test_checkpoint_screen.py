@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import NOW
 from tests.ui.checkpoint_cases import EDIT, REPORT, with_checkpoints
-from tests.ui.conftest import Opener, make_app, opened, press, settle, until
+from tests.ui.conftest import Opener, choose, make_app, opened, press, settle, until
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -153,7 +153,9 @@ async def test_weights_are_published_where_a_person_says_default_no(open_app: Op
     experiment = with_checkpoints()
     async with open_app(experiment) as pilot:
         await open_screen(pilot, at=1)
-        await press(pilot, "W", *"alice", "enter")
+        await choose(pilot, "checkpoint.upload")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NoteDialog))
+        await press(pilot, *"alice", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, MessageDialog))
         await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, NoteDialog))

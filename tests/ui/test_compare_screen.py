@@ -78,7 +78,7 @@ async def test_a_prompt_is_read_beside_what_other_runs_made_of_it(open_app: Open
         runs.open(runs.known[0].id).rollouts = tmp_path / "base"
         await press(pilot, "5")
         assert isinstance(pilot.app.screen, RolloutScreen)
-        await until(pilot, lambda: "beside lr3, lr10-warm" in screen_text(pilot))
+        await until(pilot, lambda: "· compared with lr3, lr10-warm" in screen_text(pilot))
         await until(pilot, lambda: "answer 0 of 0" in screen_text(pilot))
         await press(pilot, "enter", "c")
         await until(pilot, lambda: "lr3 · step" in screen_text(pilot))

@@ -214,7 +214,7 @@ async def test_a_note_is_made_on_any_screen(told: FakeExperiment, open_app: Open
     async with open_app(told) as pilot:
         await press(pilot, "number_sign", *"qy n", "enter")
         assert told.entries[-1].text == "qy n", "no key of it is a command"
-        assert "Noted: qy n" in said(pilot)
+        assert "Note added: qy n" in said(pilot)
         await open_events(pilot)
         await press(pilot, "number_sign")
         assert isinstance(pilot.app.screen, NoteDialog)

@@ -31,7 +31,7 @@ from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
-from rltui.ui.widgets.bars import KeyBar, TitleLine
+from rltui.ui.widgets.bars import KeyBar, TitleLine, fitting_facts
 from rltui.ui.widgets.rollout_lines import RolloutLines
 from rltui.ui.widgets.row_list import list_keys
 from rltui.ui.widgets.transcript_view import TranscriptView
@@ -159,6 +159,9 @@ class RolloutScreen(BaseScreen):
             )
         )
 
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._update_words)
+
     # values in
 
     def on_screen_resume(self) -> None:
@@ -227,7 +230,8 @@ class RolloutScreen(BaseScreen):
     def _update_words(self) -> None:
         self._heading.refresh()
         lines = self._lines
-        self._samples_box.border_title = lines.title
+        title, width = lines.title, self._samples_box.outer_size.width - 2
+        self._samples_box.border_title = fitting_facts(title, width) if width > 0 else title
         self._steps_box.border_title = lines.steps_title
         self._summary.update(Content(lines.summary or self._nothing_text()))
         self._histogram.update(lines.histogram)

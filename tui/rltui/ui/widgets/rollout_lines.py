@@ -46,11 +46,11 @@ _ORDER_WORDS: dict[Order, str] = {
     "longest": "longest first",
     "group": "by group",
 }
-_ONLY_WORDS: dict[Only, str] = {
-    "": "",
-    "truncated": "only truncated",
-    "failed": "only failed",
-    "flat": "only groups with zero std",
+_NOUNS: dict[Only, str] = {
+    "": "Samples",
+    "truncated": "Truncated samples",
+    "failed": "Failed samples",
+    "flat": "Zero-std samples",
 }
 
 
@@ -92,11 +92,11 @@ class RolloutLines:
         step = "" if not label else f" of step {label}" if label[:1].isdigit() else f" of {label}"
         if listing.groups is not None:
             return Content.styled(f"Groups{step}", "bold")
-        facts = [_ONLY_WORDS[listing.only], f"group {clean_line(listing.group)}" if listing.group else ""]
+        facts = [f"group {clean_line(listing.group)}" if listing.group else ""]
         facts.append(f"{len(listing.matches)} match" if listing.matches is not None else "")
         facts.append(_ORDER_WORDS[listing.order])
         more = "".join(f" · {fact}" for fact in facts if fact)
-        return Content.assemble((f"Samples{step}", "bold"), (more, FAINT))
+        return Content.assemble((f"{_NOUNS[listing.only]}{step}", "bold"), (more, FAINT))
 
     @property
     def steps_title(self) -> Content:
