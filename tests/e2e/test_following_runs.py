@@ -149,7 +149,7 @@ def test_what_restarts_set_aside(box: Box) -> None:
     prime.wait_for_steps("trainer", 6)
     assert box.run("restart", "--from-scratch", "--yes", "--wait", timeout_s=120).returncode == 0
     elsewhere = box.run("set", "output_dir=elsewhere", "--plan")
-    follow(box, elsewhere, hints.FORK_INTO, "--no-wait", code=0, run="one", fill={"DIR": "elsewhere"})
+    follow(box, elsewhere, hints.FORK_INTO, "--no-wait", code=0, run="one", fill={"FOLDER": "elsewhere"})
     assert box.run("down", "elsewhere").returncode == 0
     down = box.run("down", "one")
     first = next(folder for folder in box.json("checkpoints", "one")["set_aside"] if folder["steps"])
