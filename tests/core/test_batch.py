@@ -19,7 +19,8 @@ from rltui.core.batch import (
 from rltui.core.config_data import value_at
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, values_of
+from rltui.frameworks.base import Framework, values_of
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.tinyrl import TINYRL
 
 GROUPS = st.integers(1, 64)

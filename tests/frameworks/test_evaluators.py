@@ -11,9 +11,9 @@ from tests.frameworks.prime_rl.runs import of, of_text
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, RunContext
 from rltui.frameworks.evaluation import EvalCall, EvalModel, Program
 from rltui.frameworks.evaluators import verifiers_eval
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl import CURRENT, MERGED, SPLIT, PrimeRl
 from rltui.frameworks.registry import get
 

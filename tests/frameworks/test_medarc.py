@@ -12,7 +12,7 @@ from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of_text, wi
 from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, RunContext
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.medarc import CHECKOUT
 from rltui.services import checkout
 from rltui.services.config.files import detect

@@ -12,8 +12,9 @@ from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.remedies import Case, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.toml.edit import edit
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
+from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
 from rltui.frameworks.tinyrl import TINYRL

@@ -14,7 +14,7 @@ from tests.frameworks.prime_rl.runs import of
 
 from rltui.core.toml.values import split_key
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
 from rltui.frameworks.schemas import SchemaFramework
 

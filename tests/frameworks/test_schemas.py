@@ -10,7 +10,7 @@ from tests.fakes.frameworks import answering
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.rules import Rule, Values
-from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.schemas import Concept, Names, Overlay, SchemaFramework
 
 OVERLAY = Overlay.parse("""

@@ -21,8 +21,8 @@ from rltui.core.evals import COMPONENT, SERVER, EvalRequest
 from rltui.core.knobs import Knob
 from rltui.core.layout import Layout
 from rltui.core.toml import edit
-from rltui.frameworks.base import ConfigFile, ConfigFiles
 from rltui.frameworks.evaluation import EvalCall
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.launch import Launcher, ManualArguments
 from rltui.services.layout_files import parts

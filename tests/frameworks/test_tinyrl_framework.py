@@ -8,8 +8,8 @@ import pytest
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import render
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.evaluation import EvalCall
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.tinyrl import TINYRL
 
 BASE = """

@@ -17,8 +17,8 @@ from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.evaluation import EvalCall, Program
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
 from rltui.frameworks.verifiers import VF_RL, VfRl, lacking

@@ -20,7 +20,7 @@ from tests.prime_rl_configs.rule_edits import MAKERS
 from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 
 from rltui.core.config_report import Problem
-from rltui.frameworks.base import ConfigFile
+from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.prime_rl.configs import CURRENT, snapshots
 from rltui.frameworks.prime_rl.detection import role_in
 

@@ -15,9 +15,10 @@ from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
+from rltui.frameworks.base import Framework, Resolution
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.services.gpu.cuda import DEVICE_ORDER
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ExperimentRecord

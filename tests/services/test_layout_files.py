@@ -8,7 +8,7 @@ from rltui import paths
 from rltui.core.template import render, render_arguments
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, RunContext
+from rltui.frameworks.inputs import ConfigFile, RunContext
 from rltui.services import layout_files
 from rltui.services.runs.experiment_files import ExperimentRecord
 

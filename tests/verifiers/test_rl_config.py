@@ -15,7 +15,7 @@ import pytest
 from tests.verifiers.conftest import interpreter
 
 from rltui.core.config_data import apply_edits
-from rltui.frameworks.base import ConfigFile, RunContext
+from rltui.frameworks.inputs import ConfigFile, RunContext
 from rltui.frameworks.verifiers import VF_RL
 from rltui.services import trust
 from rltui.services.checkout import installed_packages

@@ -9,7 +9,8 @@ from typing import Any
 
 from rltui.core.template import render, render_arguments
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.prime_rl import PrimeRl
 from rltui.services import layout_files
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.frameworks.prime_rl.runs import DATA, framework, of
 
 from rltui.core.knobs import Knob
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, OVERLAY, PARTS, SPLIT, snapshots
 
 ROLES = {SPLIT: (*PARTS, "sft"), MERGED: ("rl", "sft"), CURRENT: ("rl", "sft")}

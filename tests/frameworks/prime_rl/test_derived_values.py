@@ -10,7 +10,7 @@ from tests.frameworks.prime_rl.runs import framework
 
 from rltui.core.batch import BatchKnobs
 from rltui.core.config_report import DerivedValue
-from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
 
 FIXTURES = Path(__file__).parents[2] / "data" / "prime_rl"

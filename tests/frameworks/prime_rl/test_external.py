@@ -8,7 +8,8 @@ from tests.frameworks.prime_rl.runs import CONTEXT, files, framework, of_text, w
 from rltui.core.layout import expand_instances
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import ConfigFiles, ServiceCall
+from rltui.frameworks.base import ServiceCall
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files
 
 URL = "http://gpu-2:9000/v1"

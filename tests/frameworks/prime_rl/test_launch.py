@@ -8,7 +8,8 @@ import pytest
 from tests.frameworks.prime_rl.runs import CONTEXT, DATA, commands, files, of_text, with_devices
 
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework, Resolution, RunContext
+from rltui.frameworks.base import Framework, Resolution
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 
 PRIME_RL = registry.get("prime-rl")
 PRIME_RL_MERGED = registry.get("prime-rl-merged")

@@ -9,7 +9,8 @@ from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text
 
 from rltui.core.template import Missing
 from rltui.frameworks import registry
-from rltui.frameworks.base import Resolution, RunContext
+from rltui.frameworks.base import Resolution
+from rltui.frameworks.inputs import RunContext
 from rltui.frameworks.prime_rl import values
 
 PRIME_RL = registry.get("prime-rl")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.config.files import FilesCache
 
 

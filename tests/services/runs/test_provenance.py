@@ -10,7 +10,7 @@ import pytest
 from rltui import paths
 from rltui.core.provenance import DataPrint, Provenance, differences
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile
+from rltui.frameworks.inputs import ConfigFile
 from rltui.services.layout_files import load
 from rltui.services.runs.provenance import ProvenanceCollector, latest
 

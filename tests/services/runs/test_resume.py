@@ -7,7 +7,7 @@ import pytest
 
 from rltui.core.api import Request
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.resume import ResumePoints
 from rltui.services.runs.run_folder import RunFolder

@@ -19,8 +19,9 @@ from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, ren
 from rltui.core.text import count_text, did_you_mean, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework, RunContext
+from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import CONFIG, GENERIC
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.services import layout_files
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.diff import text_diff

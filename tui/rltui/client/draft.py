@@ -21,7 +21,8 @@ from rltui.core.runs import RunOrigin
 from rltui.core.servers import server_url
 from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, UsageError
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files, trust
 from rltui.services.config import origins
 from rltui.services.config.run_config import RunConfig

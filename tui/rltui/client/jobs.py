@@ -15,7 +15,7 @@ from rltui.client import launch
 from rltui.core.layout import Layout
 from rltui.core.secrets import mask_text
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files, slurm
 from rltui.services.job_status import read_job_status
 from rltui.services.launch import Launch, Launcher

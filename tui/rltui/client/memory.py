@@ -14,7 +14,8 @@ from rltui.core.gpu.reservations import other_experiments
 from rltui.core.layout import Layout
 from rltui.core.text import gib, join_words
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.gpu.cuda import visible_devices
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.reservations import report_once

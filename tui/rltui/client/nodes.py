@@ -19,7 +19,8 @@ from rltui.core.layout import Layout
 from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks import packages
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files, subprocesses
 from rltui.services.launch import Launcher
 from rltui.services.nodes import facts_command

@@ -10,7 +10,8 @@ from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.template import TemplateValue, render
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import ConfigFiles, Framework, RunContext, standing
+from rltui.frameworks.base import Framework, standing
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.services import processes
 from rltui.services.launch import LAST_PORT, takes_options
 from rltui.services.probes import served_model

@@ -23,7 +23,8 @@ from rltui.core.layout import Layout
 from rltui.core.metrics import MetricSeries
 from rltui.core.run_state import Verdict
 from rltui.errors import ConfigError, ConflictError
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import read_snapshot

@@ -16,7 +16,8 @@ from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import Layout
 from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files, trust
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, read_snapshot, write_passed

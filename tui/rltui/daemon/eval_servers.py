@@ -15,8 +15,8 @@ from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.evaluation import EvalModel, Program
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import checkout
 from rltui.services.gpu.memory_plan import MemoryPlan
 from rltui.services.gpu.sampling import GpuReadings

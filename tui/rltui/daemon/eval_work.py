@@ -30,8 +30,8 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.errors import RltuiError, UsageError
-from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.evaluation import EvalCall, EvalModel
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.probes import ServedModel, served
 from rltui.services.runs import weights

@@ -15,7 +15,7 @@ from rltui.core.layout import Layout
 from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
 from rltui.services.config.files import FilesCache

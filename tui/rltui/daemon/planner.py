@@ -24,7 +24,8 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import SERVER, Servers
 from rltui.errors import ConflictError, UsageError
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.editor import shared_configs
 from rltui.services.config.store import EditPreview
 from rltui.services.gpu.sampling import GpuReadings

@@ -16,7 +16,7 @@ from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rltui.frameworks.base import ConfigFiles, RunContext
+    from rltui.frameworks.inputs import ConfigFiles, RunContext
 
 _HINT = f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now: the server's weights"
 

@@ -22,7 +22,8 @@ from rltui.core.metrics import MetricNames
 from rltui.core.template import TemplateValue, placeholders
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework, PortKnob, RunContext
+from rltui.frameworks.base import Framework, PortKnob
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.progress import Fact, Progress
 from rltui.frameworks.run_settings import RunSettings
 

@@ -10,7 +10,7 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
 
 if TYPE_CHECKING:
-    from rltui.frameworks.base import ConfigFiles
+    from rltui.frameworks.inputs import ConfigFiles
 
 
 class GpuNeeds:

@@ -14,7 +14,8 @@ from typing import Any
 
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.template import Missing, TemplateValue
-from rltui.frameworks.base import Checkout, ConfigFile, ConfigFiles, ConfigModels, Parsed, RunContext
+from rltui.frameworks.base import Checkout, ConfigModels
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed, RunContext
 from rltui.frameworks.prime_rl import MODELS, PrimeRl, configs, detection, generation, ports
 from rltui.frameworks.prime_rl.values import count, is_table
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError, NotFoundError
-from rltui.frameworks.base import Checkout, Framework, Parsed
+from rltui.frameworks.base import Checkout, Framework
+from rltui.frameworks.inputs import Parsed
 
 _FRAMEWORKS = {
     "tinyrl": "rltui.frameworks.tinyrl:TINYRL",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rltui.frameworks.base import ConfigFiles
+    from rltui.frameworks.inputs import ConfigFiles
 
 
 @dataclass(frozen=True, slots=True)

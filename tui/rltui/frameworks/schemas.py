@@ -20,7 +20,8 @@ from rltui.core.json_schema import parts
 from rltui.core.knobs import Control, Knob, KnobKind
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 
 _CACHE_SIZE = 8
 """Number of cached readings of files: present, planned and running ones."""

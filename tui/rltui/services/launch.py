@@ -22,18 +22,10 @@ from rltui.core.layout import PROBES, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError
-from rltui.frameworks.base import (
-    ConfigFiles,
-    Framework,
-    PortKnob,
-    Resolution,
-    RunContext,
-    ServiceCall,
-    standing,
-    values_of,
-)
+from rltui.frameworks.base import Framework, PortKnob, Resolution, ServiceCall, standing, values_of
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.generic import CONFIG
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import FilesCache
 from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER, VISIBLE_DEVICES, Choose, no_devices, uses_cuda

@@ -16,12 +16,8 @@ from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import (
-    ConfigFile,
-    ConfigFiles,
-    ConfigModels,
-    Parsed,
-)
+from rltui.frameworks.base import ConfigModels
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed
 from rltui.frameworks.prime_rl import (
     configs,
     derived_values,

@@ -8,7 +8,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from rltui.core import hints
-from rltui.frameworks.base import Checkout, Parsed
+from rltui.frameworks.base import Checkout
+from rltui.frameworks.inputs import Parsed
 from rltui.frameworks.prime_rl.configs import (
     CURRENT,
     MERGED,

@@ -12,9 +12,9 @@ from rltui.core.config_data import value_at
 from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, RunContext
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
 from rltui.frameworks.evaluators import verifiers_eval
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
 from rltui.frameworks.run_settings import WeightsMaker

@@ -11,9 +11,9 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
 from rltui.core.kinds import is_number
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.gpu_needs import GpuNeeds
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import derived_values, values
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.schemas import SchemaFramework

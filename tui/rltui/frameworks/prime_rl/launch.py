@@ -19,8 +19,9 @@ from rltui.core.servers import ServerAddress, server_url
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.text import count_text
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import ConfigFiles, PortKnob, Resolution, RunContext, ServiceCall
+from rltui.frameworks.base import PortKnob, Resolution, ServiceCall
 from rltui.frameworks.generic import common_values
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
 from rltui.frameworks.prime_rl.gpu_needs import PrimeRlGpuNeeds

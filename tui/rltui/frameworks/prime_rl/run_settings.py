@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import evaluation, values
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.run_settings import RunFiles, RunSettings, WeightsMaker

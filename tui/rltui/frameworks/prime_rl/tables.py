@@ -16,7 +16,7 @@ from rltui.core.knobs import display
 from rltui.core.rules import Values, is_on, own
 from rltui.core.text import closest, did_you_mean
 from rltui.core.toml.values import format_key
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.rules import (
     BROADCAST,
     KIND,

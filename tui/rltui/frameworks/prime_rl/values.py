@@ -11,7 +11,7 @@ from rltui.core.config_data import value_at
 from rltui.core.kinds import is_integer
 from rltui.core.layout import instance_ids
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 
 ENGINE_ABOVE, ROUTER_METRICS_ABOVE = 100, 21_000
 """Distance of two ports from the router's: the engine behind it, unless the config names one, and the

@@ -22,9 +22,10 @@ from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Parsed, PortKnob, RunContext, ServiceCall
+from rltui.frameworks.base import PortKnob, ServiceCall
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.generic import common_values
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed, RunContext
 from rltui.frameworks.progress import Fact, Progress
 from rltui.frameworks.run_settings import RunFiles
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework

@@ -10,8 +10,8 @@ from rltui.core.interpreter import module_command
 from rltui.core.template import Missing
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, RunContext
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.schemas import SchemaFramework
 
 

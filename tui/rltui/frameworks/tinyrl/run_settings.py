@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rltui.frameworks.base import ConfigFiles
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.run_settings import RunSettings
 from rltui.frameworks.schemas import SchemaFramework
 

@@ -25,19 +25,9 @@ from rltui.core.plan import RestartRule
 from rltui.core.rules import Rule, Values
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import (
-    Checkout,
-    ConfigFile,
-    ConfigFiles,
-    ConfigModels,
-    Converted,
-    Framework,
-    Parsed,
-    PortKnob,
-    Resolution,
-    RunContext,
-)
+from rltui.frameworks.base import Checkout, ConfigModels, Converted, Framework, PortKnob, Resolution
 from rltui.frameworks.generic import common_values
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed, RunContext
 from rltui.frameworks.progress import Progress
 from rltui.frameworks.run_settings import RunFiles
 from rltui.frameworks.schemas import Names, Overlay, SchemaFramework

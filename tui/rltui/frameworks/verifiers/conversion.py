@@ -9,7 +9,8 @@ from rltui.core.config_data import apply_edits, value_at
 from rltui.core.knobs import display
 from rltui.core.rules import Values
 from rltui.core.toml.values import TomlValue, format_key, format_value
-from rltui.frameworks.base import ConfigFile, Converted, Framework
+from rltui.frameworks.base import Converted, Framework
+from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.schemas import SchemaFramework
 from rltui.frameworks.verifiers.files import ARGS
 

@@ -9,9 +9,9 @@ from rltui.core.config_data import value_at
 from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, RunContext
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
 from rltui.frameworks.evaluators import verifiers_eval
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.schemas import SchemaFramework
 from rltui.frameworks.verifiers import rules
 from rltui.frameworks.verifiers.files import ARGS

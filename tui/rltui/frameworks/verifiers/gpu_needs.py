@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rltui.core.gpu.budget import EngineMemory
-from rltui.frameworks.base import ConfigFiles
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.gpu_needs import GpuNeeds
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.schemas import SchemaFramework
 
 

@@ -11,7 +11,8 @@ from rltui.core.secrets import mask_text
 from rltui.core.text import parse_whole_number, unknown_name
 from rltui.core.toml.scan import BOM
 from rltui.errors import UsageError
-from rltui.frameworks.base import Framework, as_passed
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import as_passed
 from rltui.services.config.files import LoadedFiles, read_snapshot
 from rltui.services.config.origins import origin
 from rltui.services.config.source import parse_file

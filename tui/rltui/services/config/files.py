@@ -15,7 +15,8 @@ from rltui.core.toml.scan import BOM
 from rltui.core.toml.values import format_key, split_key
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.source import Source, read_file
 from rltui.services.own_files import make_folder, read_regular, write_atomically

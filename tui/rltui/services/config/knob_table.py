@@ -9,8 +9,9 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
+from rltui.frameworks.base import Framework, values_of
 from rltui.frameworks.generic import ANY_COMPONENT, other_knobs
+from rltui.frameworks.inputs import ConfigFiles, as_passed
 
 Running = Mapping[str, ConfigFiles]
 """Living component → the files it was started with."""

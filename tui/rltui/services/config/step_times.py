@@ -11,7 +11,8 @@ from rltui.core.config_report import BatchUnit, Conversion, DerivedValue, KnobTa
 from rltui.core.kinds import is_number
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework, values_of
+from rltui.frameworks.base import Framework, values_of
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.files import read_snapshot, snapshot_dir
 from rltui.services.runs.experiment_files import ControlFolder
 

@@ -19,8 +19,9 @@ from rltui.core.metrics import large_step
 from rltui.core.secrets import mask_value
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError, NotFoundError
-from rltui.frameworks.base import ConfigFiles, Framework, as_passed, values_of
+from rltui.frameworks.base import Framework, values_of
 from rltui.frameworks.generic import above, added_knob
+from rltui.frameworks.inputs import ConfigFiles, as_passed
 from rltui.services.config.diff import text_diff, unified_diff, with_originals
 from rltui.services.config.files import LoadedFiles, load_files, located, write_snapshot
 from rltui.services.config.knob_table import KnobCatalog, Running

@@ -17,9 +17,10 @@ from rltui.core.knobs import display
 from rltui.core.layout import Layout
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFiles, Framework, values_of
+from rltui.frameworks.base import Framework, values_of
 from rltui.frameworks.engines.output import read_measurements
 from rltui.frameworks.generic import ANY_COMPONENT
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config.files import FilesCache, read_snapshot
 from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape

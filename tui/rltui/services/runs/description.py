@@ -18,7 +18,8 @@ from rltui.core.plan import Situation, make_plan
 from rltui.core.secrets import MASK, is_secret
 from rltui.core.states import ComponentState
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import processes
 from rltui.services.launch import Launch, Launcher, read_launch
 from rltui.services.redaction import without_secrets

@@ -19,8 +19,9 @@ from rltui.core.metrics import LARGEST_STEP
 from rltui.core.text import QUIET_S
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC, Generic, GenericRunSettings
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.frameworks.run_settings import RunFiles
 from rltui.paths import require_folder

@@ -23,7 +23,8 @@ from rltui.core.layout import Layout
 from rltui.core.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import packages
-from rltui.frameworks.base import ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import checkout, subprocesses
 from rltui.services.config.origins import original_files
 from rltui.services.gpu.model_files import HubKind, hub_commit

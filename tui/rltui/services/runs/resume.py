@@ -10,7 +10,8 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import Problem
 from rltui.core.kinds import is_integer
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigFile, ConfigFiles, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.config.files import read_snapshot
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.run_folder import RunFolder

@@ -20,8 +20,9 @@ from rltui.core.runs import RunConfigFile, RunMetadata, RunRow
 from rltui.core.secrets import mask_value
 from rltui.core.toml.values import same_value
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks.base import ConfigFiles, Framework, as_passed
+from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import other_knobs
+from rltui.frameworks.inputs import ConfigFiles, as_passed
 from rltui.services import layout_files
 from rltui.services.config import origins
 from rltui.services.config.files import LoadedFiles

@@ -16,7 +16,8 @@ from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.experiments import known_experiments
 
 if TYPE_CHECKING:
-    from rltui.frameworks.base import ConfigFiles, Framework
+    from rltui.frameworks.base import Framework
+    from rltui.frameworks.inputs import ConfigFiles
 
 
 @command(
