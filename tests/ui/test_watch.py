@@ -23,7 +23,7 @@ async def test_panes_follow_log_files(open_app: Opener) -> None:
     async with open_app(experiment, component_ids=(), log_ids=LOG_IDS) as pilot:
         body = overview(pilot).panels.body
         assert experiment.opened == ["/run/inference.log", "/run/orchestrator.log", "/run/trainer.log"]
-        assert [pane.reader_id for pane in body.readers if pane.region.height == 3] == ["envs"]
+        assert [pane.reader_id for pane in body.readers if pane.region.height == 1] == ["envs"]
         await press(pilot, "t")
         assert overview(pilot).panels.selected == "trainer"
         await press(pilot, "j", "j")
@@ -36,6 +36,13 @@ async def test_panes_follow_log_files(open_app: Opener) -> None:
 async def test_panes_appear_with_the_first_status(open_app: Opener) -> None:
     async with open_app(watching(), component_ids=()) as pilot:
         assert [pane.reader_id for pane in overview(pilot).panels.body.readers] == list(LOG_IDS)
+
+
+async def test_a_log_that_grows_is_selected_rather_than_one_that_is_missing(open_app: Opener) -> None:
+    status = watched().model_copy(update={"logs": (log("inference", None), log("trainer", 1))})
+    experiment = watching(status, gpu_report(), KnobTable())
+    async with open_app(experiment, component_ids=(), log_ids=("inference", "trainer")) as pilot:
+        assert overview(pilot).panels.selected == "trainer"
 
 
 async def test_a_file_that_appears_is_opened(open_app: Opener) -> None:

@@ -289,6 +289,7 @@ class LogFilePane(ReaderPane):
         if log is None:
             return
         self.rows, placeholder = None, "No output yet."
+        self.is_idle = log.path is None
         if log.path is None:
             more = f" or {len(log.wanted) - 1} others" if len(log.wanted) > 1 else ""
             self.rows, placeholder = rows_of_a_line, f"Waiting for {log.wanted[0]}{more}."
