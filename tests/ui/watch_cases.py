@@ -26,7 +26,8 @@ def log(name: str, age_s: float | None, **values: object) -> FollowedLog:
 
 def watched(**values: object) -> Status:
     logs = (log("inference", 3), log("orchestrator", 0), log("trainer", 754), log("envs", None))
-    return running_status(components=(), observed=True, logs=logs, title="observed run", **values)
+    base = {"alive": True, "components": (), "logs": logs, "observed": True, "title": "observed run"}
+    return running_status(**(base | values))
 
 
 def watching(*events: object) -> FakeExperiment:

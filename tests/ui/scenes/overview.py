@@ -218,7 +218,7 @@ SCENES: dict[str, Scene] = {
     "watch": scene(
         lambda folder: make_app(watching(), component_ids=(), log_ids=LOG_IDS), (), "observed · step 12/20",
         "▸ inference ● growing · logs/latest/inference.log", "trainer ○ quiet 12m · logs/latest/trainer.log",
-        "envs ◌ no file yet", "Waiting for logs/latest/envs.log or 2 others.",
+        "envs ◌ no file yet",
         small=(), huge=("observed run",),
     ),
 }  # fmt: skip

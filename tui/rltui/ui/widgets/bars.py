@@ -74,7 +74,7 @@ def _header_parts(status: Status, width: int, *, access: str, host: str, graph: 
         HeaderPart(1, ((clean_line(state.text), f"bold {STYLES[state.role or 'faint']}"),), to_trouble),
     ]
     if status.observed:
-        fragments.append(HeaderPart(3, (("observed", FAINT),)))
+        fragments.append(HeaderPart(2, (("observed", FAINT),)))
     if access:
         fragments.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
     fragments.extend(_step_parts(status, max(8, min(24, width // 8))))
