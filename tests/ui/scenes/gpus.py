@@ -52,7 +52,7 @@ ON_SCREEN: dict[str, tuple[str, ...]] = {
     "two": ("reserved 0.5 GiB · memory busy 41 %", "PCIe 5 ×16", "18 NVLinks · ECC errors 0"),
     "eight": (INFERENCE_OF_80, "▸ 4242   me"),
     "mig": ("Processes of GPU 0.0", "H100 80GB HBM3 MIG 3g.40gb · MIG-1"),
-    "estimates": ("~11.2 GiB  47 %", "▦ unknown owner", "last 10 minutes · ▤ others"),
+    "estimates": ("~11.2 GiB  47 %", "▦ unknown owner", "peak 20.5 GiB now · ▤ others"),
     "worn": ("power 640 of 700 W · ECC errors 3",),
     "orphans": ("▸ 4711   me", "? ⚠ unattributed, yours", "▤ another user's", "python eval.py"),
     "bad-verdict": ("14.9 GiB  62 %", "12.0 ┊"),

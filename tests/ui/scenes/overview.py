@@ -96,8 +96,8 @@ SCENES: dict[str, Scene] = {
         "orchestrator ◌ waiting for inference", "trainer ◐ starting 10s", "s start", middle=(),
     ),
     "done": scene(
-        without_gpu(done_status()), (), "✓ done · step 20/20", "100 %", "orchestrator ✓ exited 0",
-        "No GPUs: the NVIDIA driver is", middle=(),
+        without_gpu(done_status()), (), "✓ done · inference still up · step 20/20", "100 %",
+        "orchestrator ✓ exited 0", "No GPUs: the NVIDIA driver is", middle=(),
     ),
     "stopped": scene(
         without_gpu(stopped_status()), (), "○ stopped", "Not started yet. s starts it, S starts everything.",
@@ -127,19 +127,20 @@ SCENES: dict[str, Scene] = {
         "enter / y: Restart · esc: Cancel", small=(),
     ),
     "kill": scene(
-        on(FakeExperiment), ("colon", *"kill", "enter"), "Kill inference and all its processes?",
+        on(FakeExperiment), ("colon", *"kill", "enter"), "Kill orchestrator and all its processes?",
         "enter: Cancel · y: Kill · esc: Cancel", middle=(),
     ),
     "restart-menu": scene(
-        on(FakeExperiment), ("R",), "Restart inference and its dependents", "Restart everything from scratch",
+        on(FakeExperiment), ("R",), "Restart orchestrator and its dependents",
+        "Restart everything from scratch",
         "Trainers resume from the newest complete checkpoint", "enter: choose · esc: cancel", small=(),
     ),
     "knob-editor-enum": scene(
         on(FakeExperiment), ("ctrl+k", *"jjjjjjjj", "enter"), "(●) grpo", "( ) not set: default grpo",
-        "rl.toml says grpo · running grpo · default grpo", *RESTART, middle=(),
+        "rl.toml: grpo · running grpo · default grpo", *RESTART, middle=(),
     ),
     "knob-editor": scene(
-        on(FakeExperiment), ("ctrl+k", "enter"), "rl.toml says 64 · running 128 · default 64",
+        on(FakeExperiment), ("ctrl+k", "enter"), "rl.toml: 64 · running 128 · default 64",
         "-batch_size = 128", "+batch_size = 64", *RESTART,
         "enter: write · ctrl+r: write + restart · ctrl+n: collect · esc: cancel", small=(),
     ),
@@ -190,7 +191,7 @@ SCENES: dict[str, Scene] = {
         in_trouble(orphans_status(SECOND_LEFTOVER)), ("K",), "End these leftover processes?",
         "end        pid 4711 VLLM::EngineCore", "of inference attempt 1: a child of its processes",
         "of trainer attempt 3: has its tag in the environment", "keep       orchestrator and trainer",
-        "enter: Cancel · y: End · esc: Cancel", small=(), huge=(),
+        "enter: Cancel · y: End them · esc: Cancel", small=(), huge=(),
     ),
     "plan-of-everything": scene(
         in_trouble(orphans_status()), ("t", "r"), "Restart trainer?",
