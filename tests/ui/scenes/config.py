@@ -35,7 +35,7 @@ SCENES: dict[str, Scene] = {
     ),
     "config-search": scene(
         CONFIG, ("6", "slash", *"lr"), "optim.lr ", "· optim.lrr", "default 1e-5 · 0 to 1 · read by trainer",
-        "/ search  tab problems  esc overview", small=(),
+        "/ lr", "2 keys", small=(),
     ),
     "editor-fraction": scene(
         CONFIG, ("ctrl+k", *"j" * 12, "enter", "right"),
@@ -44,7 +44,7 @@ SCENES: dict[str, Scene] = {
         middle=(),
     ),
     "editor-fraction-too-much": scene(
-        CONFIG, ("ctrl+k", *"j" * 12, "enter", *["up"] * 6), "▊  0.8",
+        CONFIG, ("ctrl+k", *"j" * 12, "enter", *["up"] * 6), "│  0.8",
         "✗ budget 113 of 141 GiB on GPU 0 · leaves the trainer 28.2 GiB", "┊ safe up to 0.71",
         "⚠ leaves the trainer 28.2 GiB, it held up to 40.0", small=(),
     ),
@@ -54,7 +54,7 @@ SCENES: dict[str, Scene] = {
         "+target_modules = ['k_proj_x', 'q_proj', 'v_proj']", middle=(),
     ),
     "editor-int": scene(
-        CONFIG, ("ctrl+k", "enter", "asterisk"), "▊  128", "↑↓ step · * / ×2 ÷2 · ctrl+x: default",
+        CONFIG, ("ctrl+k", "enter", "asterisk"), "│  128", "↑↓ step · * / ×2 ÷2 · ctrl+x: default",
         "+batch_size = 128", "keep       inference (not touched)", small=(),
     ),
     "review": scene(CONFIG, (*COLLECT, "W"), "Write 1 edit?", *CONSEQUENCES, COLLECTED, small=(), middle=()),
@@ -68,8 +68,8 @@ SCENES: dict[str, Scene] = {
     ),
     "conflict": scene(
         on(conflicting), (*COLLECT, "W"), "The file has changed on disk",
-        "rl.toml: both sides changed", "you saw 64  now 96  yours 128", "+batch_size = 96",
-        "Write mine    Take theirs", small=(), middle=(),
+        "rl.toml: changed on both sides", "you saw 64  now 96  yours 128", "+batch_size = 96",
+        "▸ Cancel     Write mine     Take theirs", small=(), middle=(),
     ),
     "converter": scene(
         CONFIG, ("6", "colon", *"convert", "enter", *"211.5"), "Count the batch in tokens",

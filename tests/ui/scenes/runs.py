@@ -86,7 +86,7 @@ SCENES: dict[str, Scene] = {
     ),
     "runs-columns": scene(
         with_runs, ("vertical_line", "j"), "─ Columns ─", "✓ name", "▸✓ state",
-        "completed steps, and of how many", "shift+↑↓: move · space: toggle", medium=(),
+        "completed steps and their total", "space: toggle · shift+↑↓: move", medium=(),
     ),
     "runs-trash": scene(
         with_runs, (*"jjjjjj", "delete"), "Move baseline to the trash?", "baseline  /runs/baseline",
@@ -111,7 +111,7 @@ SCENES: dict[str, Scene] = {
         with_compared, to_rate, "rltui Compare · 4 runs · 4 keys differ", "base",
         "Config · 4 of 46 keys differ, the rest are equal", "0.834", "0.906", "600/600",
         small=("cold", "▸ lr"), medium=("▸ lr", "120/600", "lr10-warm  1e-5"),
-        huge=("▸ trainer.optim.lr", LONE, "± is the deviation of single steps"),
+        huge=("▸ trainer.optim.lr", LONE, "± is the std over steps"),
     ),
     "compare-curves": scene(
         with_compared, to_curves,

@@ -15,14 +15,14 @@ DARK = b"48;2;17;20;23"
 SCREENS = {
     "2": "all merged",
     "3": "- GPUs -",
-    "4": "- Metrics -",
+    "4": "- Metrics",
     "5": "- Rollouts",
     "6": "- Config -",
     "7": " Runs -",
     "8": "- Events -",
     "?": "Keys that work here",
     "\x1b": "- Events -",
-    "1": "- step 12/20 -",
+    "1": "- step 12/20",
 }
 """By their keys, and what they say."""
 
@@ -42,7 +42,7 @@ def test_a_light_terminal_is_painted_light() -> None:
     with opened(background="ffff/ffff/e0e0") as terminal:
         before = at_rest(terminal)
         painted_last(terminal, LIGHT)
-        assert "Lower case is reversible" not in before
+        assert "Irreversible actions show a plan" not in before
         terminal.press("\x1b[?997;1n")
         painted_last(terminal, DARK)
         terminal.press("\x1b[?997;2n")
@@ -70,9 +70,9 @@ def test_a_late_answer_is_no_key() -> None:
 def test_where_no_answer_comes_keys_are_keys() -> None:
     with opened() as terminal:
         terminal.press("?")
-        terminal.wait_for("Lower case is reversible")
+        terminal.wait_for("Irreversible actions show a plan")
         terminal.press("\x1b")
-        terminal.expect_that(lambda screen: "Lower case is reversible" not in screen)
+        terminal.expect_that(lambda screen: "Irreversible actions show a plan" not in screen)
         terminal.painted_at()
         assert LIGHT not in terminal.written
 

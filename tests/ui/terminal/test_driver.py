@@ -80,7 +80,7 @@ def assert_given_back(terminal: Terminal) -> None:
 def test_a_terminal_that_never_answers_shows_what_others_show() -> None:
     with opened(answers=False) as terminal:
         terminal.press(typed("help"))
-        terminal.wait_for("Lower case is reversible")
+        terminal.wait_for("Irreversible actions show a plan")
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_what_was_below_a_dialog_comes_back() -> None:
         assert "reverse-text" in terminal.text.splitlines()[0]
         before = at_rest(terminal)
         terminal.press(typed("help"))
-        terminal.wait_for("Lower case is reversible")
+        terminal.wait_for("Irreversible actions show a plan")
         terminal.press(typed("help.close"))
         terminal.expect_that(lambda screen: screen == before)
         terminal.painted_at(timeout_s=10)
@@ -133,7 +133,7 @@ def test_bytes_that_are_no_text_are_no_reason_to_end() -> None:
     with opened() as terminal:
         terminal.press(b"\xe9\xff\xc3")
         terminal.press(typed("help"))
-        terminal.wait_for("Lower case is reversible")
+        terminal.wait_for("Irreversible actions show a plan")
 
 
 @pytest.mark.slow
@@ -171,9 +171,9 @@ def test_a_stopped_app_gives_the_terminal_back_and_takes_it_again() -> None:
             terminal.painted_at()
         terminal.process.send_signal(signal.SIGCONT)  # also to one that runs
         terminal.press(typed("help"))
-        terminal.wait_for("Lower case is reversible")
+        terminal.wait_for("Irreversible actions show a plan")
         terminal.press("\x1b")
-        terminal.expect_that(lambda screen: "Lower case is reversible" not in screen)
+        terminal.expect_that(lambda screen: "Irreversible actions show a plan" not in screen)
         terminal.painted_at()
         terminal.press("q")
         assert terminal.process.wait(20) == 0
@@ -192,7 +192,7 @@ def test_answers_that_nobody_waits_for_are_no_keys() -> None:
                 terminal.press(part)
         assert at_rest(terminal) == before
         terminal.press(typed("help"))
-        terminal.wait_for("Lower case is reversible")
+        terminal.wait_for("Irreversible actions show a plan")
 
 
 @pytest.mark.slow
@@ -201,4 +201,4 @@ def test_letters_behind_the_key_that_opens_a_line_come_in_one_write() -> None:
     with opened() as terminal:
         terminal.press("/SIGTERM i S I R M x q")
         terminal.wait_for("SIGTERM i S I R M x q")
-        assert "Search this log" in terminal.text
+        assert "/ SIGTERM i S I R M x q" in terminal.text

@@ -174,7 +174,7 @@ SEQUENCES = re.compile(
 MAIN_SCREENS = {
     "8": "· Events",
     "4": "Metrics",
-    "5": "b groups",
+    "5": "Rollouts",
     "9": "1 incomplete",
     "3": "· GPUs",
     "6": "· Config",
