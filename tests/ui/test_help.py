@@ -95,7 +95,7 @@ async def test_typing_searches_and_a_question_mark_shows_all_screens(open_app: O
         await press(pilot, "question_mark", *"baseline")
         assert shown(pilot) == "No matching key."
         await press(pilot, "question_mark")
-        assert "Compare all with the evaluation" in shown(pilot)
+        assert "Compare all with this one" in shown(pilot)
         assert pilot.app.screen.query_one(Input).value == "baseline"
         await press(pilot, "escape")
         assert "In the knob editor" in shown(pilot)

@@ -139,7 +139,7 @@ SCENES: dict[str, Scene] = {
         medium=("3 truncated ✂",), huge=("✂ max_output_tokens",),
     ),
     "rollouts-grouped": scene(
-        with_rollouts, rollouts("b"), ROLLOUTS, "Groups of step 8", "=▸  0.500", "82c4f2e91", "0.881", "0.125",
+        with_rollouts, rollouts("b"), ROLLOUTS, "Groups of step 8", "=▸", "82c4f2e91", "0.881", "0.125",
         "1 zero std (=)", "answer 816 to t2", medium=(),
     ),
     "rollouts-reading": scene(
