@@ -98,6 +98,7 @@ _numbers = st.floats(allow_nan=True, allow_infinity=True)
 
 @example([(0.0, 1.5297273018070884e24), (8.509390574739271e-285, 0.0)], 1, 1, False, False)  # too steep
 @example([(0.0, 1.5297273018070884e24), (8.509390574739271e-285, 0.0)], 1, 1, False, True)
+@example([(0.0, 5e-324)], 1, 1, False, False)  # a margin of it is 0
 @example([(0.0, 1.7120886998688722e308)], 1, 1, False, False)  # a margin above is no number any more
 @given(
     st.lists(st.tuples(st.floats(-1e15, 1e15), _numbers), max_size=40),

@@ -131,7 +131,7 @@ def widen(span: tuple[float, float]) -> tuple[float, float]:
     low, high = (min(max(end, -_MAX_VALUE), _MAX_VALUE) for end in span)
     if high > low:
         return low, high
-    if not low:
-        return 0.0, 1.0
     margin = abs(low) * 0.05
+    if not margin:  # 0, or so small that a twentieth of it is 0
+        return 0.0, 1.0
     return low - margin, high + margin
