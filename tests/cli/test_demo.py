@@ -7,9 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.cli.conftest import planned
 
 from rltui.cli import status_text
 from rltui.cli.commands import demo
+from rltui.client.demo import demo_request
 
 
 def test_without_a_screen_none_is_opened(
@@ -25,3 +27,11 @@ def test_without_a_screen_none_is_opened(
     monkeypatch.setattr(demo, "show", lambda _: pytest.fail("the app was opened"))
     assert demo.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
     assert capsys.readouterr().out == "demo runs\n"
+
+
+def test_a_second_folder_gets_a_demo_of_another_name(own_user: Path, tmp_path: Path) -> None:
+    """`rltui demo` in another folder said that the name is taken, and has no option for another."""
+    first = demo_request(tmp_path / "a/demo")
+    planned(first.config_files[0], name="demo")
+    assert (first.name, demo_request(tmp_path / "b/demo").name) == ("demo", "demo-2")
+    assert demo_request(tmp_path / "a/demo").name == "demo-2", "beside the first"

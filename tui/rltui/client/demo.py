@@ -15,7 +15,7 @@ from rltui.core.api import Request
 from rltui.core.experiment_api import ExperimentApi
 from rltui.errors import RltuiError
 from rltui.services.own_files import free_path, make_folder
-from rltui.services.runs.experiments import check_name
+from rltui.services.runs.experiments import check_name, free_name
 
 if TYPE_CHECKING:
     from rltui.core.evals import EvalRequest
@@ -37,19 +37,20 @@ def refuse_without_torch() -> None:
 
 def demo_request(folder: Path, *, is_quick: bool = False) -> draft.ExperimentRequest:
     """The request for a new run of the shipped example, whose files are copied into `folder`, or one beside
-    it: each demo is a run of its own, the earlier ones stay.
+    it: each demo is a run of its own, the earlier ones stay, also those of other folders.
 
     Raises:
-        ConfigError, ConflictError: as `check_name`.
+        ConfigError: as `check_name`.
         RltuiError: if the folder cannot be written.
     """
     folder = free_path(folder)
-    check_name(folder.name, folder)  # before the folder is made
+    run_name = free_name(folder.name, folder)
+    check_name(run_name, folder)  # before the folder is made
     make_folder(folder)
     for name in _FILES:
         example = _QUICK_EXAMPLE if is_quick else _EXAMPLE
         shutil.copyfile(paths.shipped_dir("examples") / example / name, folder / name)
-    return draft.ExperimentRequest(config_files=(folder / _FILES[0],), name=folder.name, output_dir=folder)
+    return draft.ExperimentRequest(config_files=(folder / _FILES[0],), name=run_name, output_dir=folder)
 
 
 def evaluations() -> tuple[EvalRequest, ...]:
