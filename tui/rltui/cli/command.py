@@ -83,7 +83,7 @@ class Argument(NamedTuple):
 
     @property
     def typed(self) -> str:
-        """How a help writes it: `-l, --layout LAYOUT`, `--[no-]wait`, `CONFIG…`."""
+        """The argument as a help writes it: `-l, --layout LAYOUT`, `--[no-]wait`, `CONFIG…`."""
         value = self.metavar or "|".join(self.choices)
         if not self.is_option:
             name = value or self.dest.upper()
@@ -224,8 +224,8 @@ class Command(NamedTuple):
         return [argument for argument in self.arguments if not argument.is_hidden]
 
     @property
-    def words(self) -> list[Argument]:
-        """The visible arguments by place."""
+    def positionals(self) -> list[Argument]:
+        """The visible arguments that have no option name, in their order."""
         return [argument for argument in self.visible if not argument.is_option]
 
     @property

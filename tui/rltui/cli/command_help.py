@@ -40,7 +40,7 @@ def help_text(command: Command, *, with_page: bool = True) -> str:
         first = f"Default verb: {next(iter(verbs))}"
         lines += ["", first, f"Options of a verb: {hints.HELP_VERB(noun=command.name)}", *page]
         return "\n".join(lines) + "\n"
-    lines += argument_lines("", command.words, width)[1:]
+    lines += argument_lines("", command.positionals, width)[1:]
     lines += _examples(command.examples)
     for heading, options in _options_by_heading(command.declared).items():
         lines += argument_lines(heading, options, width)
@@ -70,7 +70,7 @@ def exit_code_lines() -> list[str]:
 def usage(command: Command) -> str:
     if command.name in VERBS:
         return f"rltui {command.name} [VERB] [options]"
-    places = [f"[{word.typed}]" if word.nargs in ("?", "*") else word.typed for word in command.words]
+    places = [f"[{word.typed}]" if word.nargs in ("?", "*") else word.typed for word in command.positionals]
     return " ".join((f"rltui {command.name}", *places, "[options]"))
 
 

@@ -154,7 +154,7 @@ def connect(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -
 
 @contextlib.contextmanager
 def connected(record: ExperimentRecord) -> Iterator[Wire | None]:
-    """What `connect` returns, closed afterwards."""
+    """Yield the connection of `connect` and close it afterwards."""
     with connect(record) or contextlib.nullcontext() as wire:
         yield wire
 

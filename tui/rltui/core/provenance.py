@@ -126,7 +126,7 @@ def _patch_note(earlier: Provenance) -> str:
 
 
 def _surroundings(current: Provenance, earlier: Provenance) -> Iterator[str]:
-    """Of the packages, the data and the machine."""
+    """Yield the differences of packages, data and machine."""
     for name in sorted({*current.versions, *earlier.versions}):
         old, new = earlier.versions.get(name), current.versions.get(name)
         if old != new:

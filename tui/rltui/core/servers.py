@@ -148,7 +148,7 @@ def judge_server(
 
 
 def server_warnings(address: ServerAddress, answer: Answer, engine: str) -> tuple[str, ...]:
-    """What the server may lack. `engine`: the name of one that can be run without what training needs."""
+    """Warn of what the server may lack. `engine`: one that can be run without what training needs."""
     warnings = []
     if answer.updates_weights is False:
         warnings.append(

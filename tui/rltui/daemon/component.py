@@ -237,14 +237,10 @@ class ComponentRunner:
 
     @property
     def job_status(self) -> JobStatus | None:
-        """Its status at another host, as last read; `None` before it was started there, and on this
-        machine.
-        """
         return self.handle.status if self.handle is not None else None
 
     @property
     def main(self) -> processes.ProcessId | None:
-        """Its main process, dead or alive, if that is one of this machine."""
         return self.handle.main if self.handle is not None else None
 
     @property

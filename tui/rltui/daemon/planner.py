@@ -384,7 +384,7 @@ class _StartTimes:
 
 
 def _stop_notes(layout: Layout, components: Iterable[str]) -> list[str]:
-    """What a stop of these does at their hosts beside ending them: one sentence for each kind of host."""
+    """Say what else a stop of these does at their hosts: one sentence for each kind of host."""
     by_note: dict[str, list[str]] = {}
     for name in components:
         if (host := layout.host(name)) is not None and host.stop_note:

@@ -330,17 +330,14 @@ class Framework:
 
     @property
     def run(self) -> RunSettings:
-        """What the config says of the run."""
         return RunSettings(self.files)
 
     @property
     def gpu_needs(self) -> GpuNeeds:
-        """What its programs need of the GPUs."""
         return GpuNeeds()
 
     @property
     def evaluation(self) -> Evaluation:
-        """How models of its runs are evaluated."""
         return Evaluation(self.title)
 
     # --- how it is run ---
@@ -388,7 +385,7 @@ class Framework:
         return None
 
     def names_model(self, key: str) -> bool:
-        """Whether the dotted key names a model, as the one that a run begins with."""
+        """Return whether the value of the dotted key is the model that a run begins with."""
         return key == "model" or f".{key}".endswith(".model.name")
 
     def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:

@@ -165,7 +165,7 @@ def _values(argument: Argument, typed: str, values_so_far: TypedValues) -> Words
 def _typed_line(command: Command, arguments: Sequence[str]) -> TypedLine:
     values: TypedValues = {}
     pending_option: Argument | None = None
-    positionals = command.words
+    positionals = command.positionals
     for arg in arguments:
         if pending_option is not None:
             values.setdefault(pending_option.dest, []).append(arg)

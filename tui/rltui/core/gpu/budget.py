@@ -38,7 +38,7 @@ class MemoryRule:
 
 @dataclass(frozen=True, slots=True)
 class EngineRules:
-    """What one engine does with memory."""
+    """The memory rules of an engine by its versions."""
 
     title: str
     """Its name, for people."""

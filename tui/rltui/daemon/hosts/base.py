@@ -1,4 +1,4 @@
-"""What a component's runner knows of an attempt, and what it can do to it, wherever that runs."""
+"""The interface through which a component's runner sees and stops an attempt, wherever that runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Handle(Protocol):
     """One attempt at its host: this machine, or another one that a remote runner here stands for."""
 
     attempt: Attempt
-    """Its files, and its processes on this machine."""
+    """The files of the attempt, and its processes on this machine."""
 
     @property
     def stop_margin_s(self) -> float:
@@ -48,14 +48,12 @@ class Handle(Protocol):
 
     @property
     def status(self) -> JobStatus | None:
-        """Its status at another host, as last read; `None` before it was started there, and on this
-        machine.
-        """
+        """Return the last read status at another host: `None` before a start there, and on this machine."""
         ...
 
     @property
     def main(self) -> ProcessId | None:
-        """Its main process, dead or alive, if that is one of this machine."""
+        """Return the main process, dead or alive, if it is one of this machine."""
         ...
 
     @property
@@ -101,7 +99,7 @@ class Handle(Protocol):
         ...
 
     def survival_reason(self) -> str | None:
-        """Why it may live where no process of this machine shows it; `None` if it does not."""
+        """Say why it may live though no process of this machine shows it; `None` if it does not."""
         ...
 
     def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:

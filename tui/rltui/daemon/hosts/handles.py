@@ -1,4 +1,4 @@
-"""Which handle an attempt has, by the kind of its host."""
+"""The choice of an attempt's handle by its host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from rltui.daemon.hosts.remote import RemoteHandle
 
 
 def handle_of(attempt: Attempt, owner: HandleOwner) -> Handle:
-    """The handle of `attempt`, where that was started, whatever the layout says by now, or will be."""
+    """Return the handle for the host on which `attempt` was started, or will be.
+
+    The layout counts only before the start: it may have been edited since.
+    """
     launch = attempt.launch
     is_remote = attempt.spec.is_remote if launch is None else launch.host is not None
     return RemoteHandle(attempt, owner) if is_remote else LocalHandle(attempt, owner)

@@ -53,7 +53,7 @@ class LocalHandle:
         await self.attempt.signal(signal.SIGUSR1 if kill else signal.SIGTERM)
 
     def survival_reason(self) -> str | None:
-        """`None`: all of its processes are of this machine."""
+        """Return `None`: this machine shows all of its processes."""
         return None
 
     def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
@@ -62,7 +62,7 @@ class LocalHandle:
         return explained(exit_info, attempt.spec, attempt.log, patterns, host_oom=host_oom)
 
     def rival(self) -> str | None:
-        """Of another experiment, or one that is older than its main process."""
+        """Look for a process of another experiment, or one that is older than the main process."""
         record, launch = processes.read_attempt(self.attempt.folder), self.attempt.launch
         main = None if record is None else record.main
         if launch is None or main is None:

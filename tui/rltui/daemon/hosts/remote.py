@@ -72,7 +72,7 @@ class RemoteHandle:
         return commands(attempt.spec.id, attempt.number, self.status.id, self.status.nodes, attempt.tag)
 
     async def check(self, launch: Launch) -> None:
-        """On its host, where commands can be run there; else here, where the job is submitted."""
+        """Run the command on its host if that takes commands, else here, where the job is submitted."""
         if launch.check and launch.host is not None and "reach" in launch.host:
             await check_there(launch, launch.host)
         elif launch.check:
@@ -113,7 +113,7 @@ class RemoteHandle:
         return self._corrected(exit_info)
 
     async def stop(self, *, kill: bool) -> None:
-        """What runs there can only be ended there, by its remote runner."""
+        """Ask the remote runner, which alone can end it there."""
         if kill and (runner := self.attempt.main) is not None:
             processes.send_signal(runner, signal.SIGUSR1)
         else:
@@ -133,7 +133,7 @@ class RemoteHandle:
         return explained(exit_info, self.attempt.spec, self.attempt.log, patterns, host_oom=None)
 
     def rival(self) -> str | None:
-        """`None`: its ports are those of its host."""
+        """Return `None`: nobody here can look at the ports of its host."""
         return None
 
     @property

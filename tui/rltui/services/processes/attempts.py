@@ -237,7 +237,7 @@ class ProcessOwners:
     """Attempts as evident from this user's processes. Reads all of them on first use, and only then."""
 
     def records(self, folders: Iterable[Path], experiment: str) -> list[AttemptRecord]:
-        """What `attempt` tells of each of these folders, where it tells anything."""
+        """Return the records of the attempts in these folders, as far as there are any."""
         return [record for folder in folders if (record := self.attempt(folder, experiment)) is not None]
 
     def attempt(self, folder: Path, experiment: str) -> AttemptRecord | None:

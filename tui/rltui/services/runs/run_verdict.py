@@ -18,7 +18,7 @@ from rltui.services.runs.observed import holds_results, is_growing
 
 
 class LastKnown(NamedTuple):
-    """What the files tell of a run."""
+    """The state of a run as its files show it, without a supervisor."""
 
     components: tuple[ComponentStatus, ...]
     down: Down | None
@@ -35,7 +35,7 @@ def read_last_known(
     step: int | None,
     max_steps: int | None,
 ) -> LastKnown:
-    """`logs`: of an observed run, whose life they show."""
+    """Read the files of a run. `logs`: those of an observed run, which show whether it lives."""
     jobs = layout.run_jobs(framework.run_roles)
     components = tuple(
         last_known(record.control, spec, framework.failures, jobs) for spec in layout.automatic

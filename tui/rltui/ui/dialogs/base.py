@@ -110,7 +110,7 @@ class DialogBase(ResultScreen[Answer], Generic[Answer]):
         return ()
 
     def tell_keys(self) -> None:
-        """As many hints as the border has room for, from the first."""
+        """Write as many hints onto the border as it has room for, from the first."""
         hints = self.footer_hints()
         for box in self.query(".box"):
             room = (box.outer_size.width or self.app.size.width) - _CORNERS

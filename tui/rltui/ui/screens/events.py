@@ -42,7 +42,7 @@ class EventScreen(ResourceScreen):
 
     part = "events"
     reading = "Reading the events"
-    search_words = ("words from events or diffs", "event")
+    search_labels = ("words from events or diffs", "event")
 
     def __init__(self, app_state: AppState) -> None:
         super().__init__(app_state)
@@ -107,11 +107,11 @@ class EventScreen(ResourceScreen):
         self.rows.reload()
 
     @property
-    def words(self) -> str:
+    def search_text(self) -> str:
         return self._listing.filter.words
 
-    def search_for(self, words: str) -> None:
-        self._listing.filter = replace(self._listing.filter, words=words)
+    def search_for(self, text: str) -> None:
+        self._listing.filter = replace(self._listing.filter, words=text)
         self._list_again()
 
     def action_back(self) -> None:

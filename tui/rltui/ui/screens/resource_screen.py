@@ -32,8 +32,8 @@ class ResourceScreen(BaseScreen):
     """Begins the ids of its widgets."""
     interval_s: ClassVar[float | None] = None
     """The resource is asked for this often; `None`: once it is opened, and as `hurry` says."""
-    search_words: ClassVar = ("words from rows", "row")
-    """Where the words of a search are looked for, and what is counted."""
+    search_labels: ClassVar = ("words from rows", "row")
+    """Placeholder of the search line, and the name of a row that it counts."""
 
     def __init__(self, app_state: AppState, arranged: Arranged[Any] | None = None) -> None:
         """`arranged`: what `action_sort` and `action_narrow` turn, where there is something to."""
@@ -45,7 +45,7 @@ class ResourceScreen(BaseScreen):
         self.hurry = asyncio.Event()
         """Set it to have the next question asked at once."""
         self._arranged = arranged
-        self._words = ""
+        self._search_text = ""
         self.above: Sequence[Widget] = ()
         """Widgets between the title and the rows."""
         self.title_line = TitleLine(id=f"{self.part}-title")
@@ -75,7 +75,7 @@ class ResourceScreen(BaseScreen):
     def _matching_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | LazyRows:
         """Rows of which only those in view are made are searched by their own screen."""
         rows = self.make_rows(width, selected)
-        words = self._words.casefold().split()
+        words = self._search_text.casefold().split()
         if not words or not isinstance(rows, tuple):
             return rows
         texts = ("\n".join(line.plain for line in row.lines).casefold() for row in rows)
@@ -151,10 +151,10 @@ class ResourceScreen(BaseScreen):
         self.refresh_bindings()
 
     def action_search(self) -> None:
-        key, (placeholder, row_name) = self.rows.key, self.search_words
+        key, (placeholder, row_name) = self.rows.key, self.search_labels
         self.app.push_screen(
             SearchLine(
-                self.words,
+                self.search_text,
                 placeholder,
                 show=self.search_for,
                 status=lambda: count_text(len(self.rows.keys), row_name),
@@ -164,17 +164,17 @@ class ResourceScreen(BaseScreen):
         )
 
     @property
-    def words(self) -> str:
-        """Words that a row must have to be listed."""
-        return self._words
+    def search_text(self) -> str:
+        """The words that a row must have to be listed."""
+        return self._search_text
 
-    def search_for(self, words: str) -> None:
-        self._words = words
+    def search_for(self, text: str) -> None:
+        self._search_text = text
         self.show()
 
     def end_search(self) -> bool:
-        """Whether there was one."""
-        was_searched = bool(self.words)
+        """End the search; returns whether there was one."""
+        was_searched = bool(self.search_text)
         if was_searched:
             self.search_for("")
         return was_searched

@@ -63,7 +63,7 @@ _SEPARATOR = SEPARATOR[0]
 
 
 def _header_parts(status: Status, width: int, *, access: str, host: str, graph: bool) -> list[HeaderPart]:
-    """Those that `width` has room for."""
+    """Return the parts that `width` has room for."""
     name = f"{host}:{status.experiment}" if host else status.experiment
     state = state_cell(status.state, status.reason)
     progress = status.progress

@@ -189,7 +189,7 @@ def group_heading(width: int) -> Content:
 
 
 def group_line(group: SampleGroup, width: int) -> Content:
-    """Where there is no room for the words, the sign says that it has no spread."""
+    """Return the line of a group; where it has no room for the words, a sign says that its std is zero."""
     *metrics, name, value = (column.cell(group, 0.0).text for column in GROUPS.columns)
     if len(value) + len(name) + sum(_GROUP_CELLS) + 7 > width:
         value = ""
