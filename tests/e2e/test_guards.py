@@ -70,9 +70,11 @@ def walking(box: Box, name: str) -> None:
 
 
 def has_walked(box: Box, name: str, steps: int = WALKED) -> None:
-    assert retry_until(lambda: box.json("status", name)["step"] == steps, timeout_s=120), box.json(
-        "status", name
-    )
+    try:
+        retry_until(lambda: box.json("status", name)["step"] == steps, timeout_s=60)
+    except TimeoutError:
+        log = box.run("logs", name, "--limit", "20").stdout
+        pytest.fail(f"not at step {steps}: {box.json('status', name)}\n{log}")
 
 
 def goes_on_from(box: Box, name: str, step: int) -> bool:
