@@ -38,10 +38,7 @@ def _answer(work: Callable[[], Any]) -> int:
     try:
         answer = {"result": work()}
     except RltuiError as error:
-        reply = ErrorReply(
-            exit_code=int(error.exit_code), title=error.title, details=tuple(error.details), hint=error.hint
-        )
-        answer = {"error": reply.model_dump()}
+        answer = {"error": ErrorReply.of(error).model_dump()}
     print(json.dumps(answer))
     return 0
 

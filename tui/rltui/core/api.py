@@ -18,6 +18,7 @@ from rltui.core.journal import JournalEntry
 from rltui.core.servers import ServerStatus
 from rltui.core.states import ComponentKind, ComponentState, HostPhase, Reason, RunState
 from rltui.core.values import Value
+from rltui.errors import RltuiError
 
 
 class RollbackOffer(Value):
@@ -501,6 +502,12 @@ class ErrorReply(Value):
     title: str
     details: tuple[str, ...] = ()
     hint: str = ""
+
+    @classmethod
+    def of(cls, error: RltuiError) -> ErrorReply:
+        return cls(
+            exit_code=int(error.exit_code), title=error.title, details=tuple(error.details), hint=error.hint
+        )
 
 
 EventKind = Literal["status", "gpus", "knobs", "journal", "alert"]

@@ -116,18 +116,18 @@ def _non_finite(run: RunTracks, _: Thresholds) -> Iterator[Finding]:
         missing_steps = [step for step in run.trained.steps[-_NORMAL_STEPS:-1] if step > track.steps[-1]]
         if math.isfinite(newest) and not missing_steps:
             continue
-        state = "is not finite" if math.isfinite(newest) else f"is {newest}"
+        value = "not finite" if math.isfinite(newest) else str(newest)
         since = (
             missing_steps[0] if math.isfinite(newest) else track.since(lambda value: not math.isfinite(value))
         )
         more = " (the trainer omits the metric)" if missing_steps else ""
         yield Finding(
             "non-finite",
-            f"{noun} {state}",
+            f"{noun} is {value}",
             "error",
             "trainer",
             since,
-            f"the {noun} has been {state.removeprefix('is ')} since step {since}{more}",
+            f"the {noun} has been {value} since step {since}{more}",
             f"further training is likely wasted: {_BACK} with a lower learning rate",
         )
         return

@@ -286,10 +286,7 @@ class _Client:
                 return
             result = await self._answer(call.method, call.params)
         except RltuiError as error:
-            reply = ErrorReply(
-                exit_code=int(error.exit_code), title=error.title, details=error.details, hint=error.hint
-            )
-            await self._reply(request_id, "error", reply)
+            await self._reply(request_id, "error", ErrorReply.of(error))
         except (ConnectionError, _SlowClientError):
             raise
         except Exception as error:  # a bug, or a disk in trouble: the client gets an error, and may go on
