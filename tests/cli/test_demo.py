@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,8 @@ from tests.cli.conftest import planned
 
 from rltui.cli import status_text
 from rltui.cli.commands import demo
-from rltui.client.demo import demo_request
+from rltui.client.demo import demo_request, evaluations
+from rltui.tinyrl.config import RlConfig
 
 
 def test_without_a_screen_none_is_opened(
@@ -27,6 +29,18 @@ def test_without_a_screen_none_is_opened(
     monkeypatch.setattr(demo, "show", lambda _: pytest.fail("the app was opened"))
     assert demo.demo(Namespace(no_tui=True, output_dir=str(tmp_path))) == 0
     assert capsys.readouterr().out == "demo runs\n"
+
+
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_its_evaluations_leave_room_for_the_longest_prompt(
+    own_user: Path, tmp_path: Path, is_quick: bool
+) -> None:
+    """With words of 14 letters, every tenth rollout was refused: 17 + 112 tokens are more than 128."""
+    (config_file,) = demo_request(tmp_path / "demo", is_quick=is_quick).config_files
+    config = RlConfig.model_validate(tomllib.loads(config_file.read_text()))
+    longest = config.orchestrator.env[0].args.max_chars + 3  # user, end, assistant
+    for evaluation in evaluations():
+        assert (evaluation.max_tokens or 0) + longest <= config.inference.model.max_model_len
 
 
 def test_a_second_folder_gets_a_demo_of_another_name(own_user: Path, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ FOLDER = "outputs/demo"
 _FILES = ("rl.toml", "sft.toml")
 _EXAMPLE, _QUICK_EXAMPLE = "demo", "reverse_text"
 """Folders of `examples/`."""
+_MAX_TOKENS = 100
+"""Limit of an answer in an evaluation, beside its prompt: an untrained model seldom comes to an end."""
 
 
 def refuse_without_torch() -> None:
@@ -59,9 +61,8 @@ def evaluations() -> tuple[EvalRequest, ...]:
     """
     from rltui.core.evals import EvalRequest, EvalTarget
 
-    # An untrained model seldom comes to an end: as many tokens as the context has room for.
     return tuple(
-        EvalRequest(target=target, max_tokens=112, when_done=True)
+        EvalRequest(target=target, max_tokens=_MAX_TOKENS, when_done=True)
         for target in (EvalTarget(kind="base"), EvalTarget(kind="sft"), EvalTarget(kind="now"))
     )
 
