@@ -13,6 +13,7 @@ from tests.cli.conftest import planned
 from rltui.cli import status_text
 from rltui.cli.commands import demo
 from rltui.client.demo import demo_request, evaluations
+from rltui.core.gpu.devices import NO_DEVICES
 from rltui.tinyrl.config import RlConfig
 
 
@@ -41,6 +42,11 @@ def test_its_evaluations_leave_room_for_the_longest_prompt(
     longest = config.orchestrator.env[0].args.max_chars + 3  # user, end, assistant
     for evaluation in evaluations():
         assert (evaluation.max_tokens or 0) + longest <= config.inference.model.max_model_len
+
+
+def test_it_takes_no_gpu(own_user: Path, tmp_path: Path) -> None:
+    """On an H200 it took 126 GiB, so its start asked whether to start anyway."""
+    assert demo_request(tmp_path / "demo").devices == NO_DEVICES
 
 
 def test_a_second_folder_gets_a_demo_of_another_name(own_user: Path, tmp_path: Path) -> None:

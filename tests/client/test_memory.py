@@ -51,7 +51,8 @@ def test_named_devices_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     of_box(monkeypatch, 20, 70)
     assert memory.named_devices("1, 0") == "1,0"
     assert memory.named_devices("GPU-1") == "GPU-1"
-    for wrong in ("2", "0,0", "0,7"):
+    assert memory.named_devices(" none ") == "none"
+    for wrong in ("2", "0,0", "0,7", "none,0"):
         with pytest.raises(UsageError, match="must list GPUs of this machine, each once"):
             memory.named_devices(wrong)
     of_box(monkeypatch, reason="no driver")

@@ -18,7 +18,8 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework, Resolution
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.generic import GENERIC
-from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.gpu.cuda import DEVICE_ORDER
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -126,6 +127,37 @@ def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch
     own = answering(GENERIC, template_values=values)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
     assert of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv == ("2,0",)
+
+
+def test_a_run_without_devices_computes_on_the_cpu(tmp_path: Path) -> None:
+    """`--devices none`: torch would take the first GPU where nothing hides it."""
+    made = of_framework(tmp_path, GENERIC, "x")
+    assert "CUDA_VISIBLE_DEVICES" not in made.launch("serve", {}, resume_step=None).env
+    spec = ComponentSpec(id="serve", command=("x",))
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0, devices="none")
+    none = Launcher(record, Layout(component=(spec,)), GENERIC, choose=choose)
+    assert none.launch("serve", {}, resume_step=None).env["CUDA_VISIBLE_DEVICES"] == ""
+    assert none.devices("serve", {}) == ()
+
+
+def test_the_embedded_engine_computes_on_the_devices_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--devices 2` was told to the account of the GPUs alone: torch took the first that it saw."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("rltui.services.launch.uses_cuda", lambda python: True)
+    files = {"rl": ConfigFile("rl", str(tmp_path / "rl.toml"), {"trainer": {}})}
+    spec = [
+        ComponentSpec(id=name, command=("x",), gpus=f"{{gpus.{name}}}")
+        for name in ("orchestrator", "trainer")
+    ]
+    record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0, devices="2")
+    made = Launcher(record, Layout(component=tuple(spec)), TINYRL, choose=choose)
+    trainer, orchestrator = (
+        made.launch(name, files, resume_step=None) for name in ("trainer", "orchestrator")
+    )
+    assert trainer.env["CUDA_VISIBLE_DEVICES"] == trainer.gpus == DEVICES[2].uuid
+    assert orchestrator.env["CUDA_VISIBLE_DEVICES"] == orchestrator.gpus == ""
 
 
 def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rltui.core.gpu.devices import chosen_devices
+from rltui.core.gpu.devices import NO_DEVICES, chosen_devices
 from rltui.core.gpu.report import GpuDevice
 
 UUIDS = (
@@ -47,6 +47,7 @@ def labels(devices: Sequence[GpuDevice]) -> list[str]:
         pytest.param(None, (0, 1, 2, 3), id="not-set"),
         pytest.param("", (), id="empty"),
         pytest.param("-1", (), id="minus-one"),
+        pytest.param(NO_DEVICES, (), id="none"),
         pytest.param("NoDevFiles", (), id="no-dev-files"),
         pytest.param("2,0", (2, 0), id="order-is-kept"),
         pytest.param(" 1 , 3 ", (1, 3), id="blanks"),

@@ -13,6 +13,7 @@ from rltui.client.actor import actor
 from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.experiment_api import ExperimentApi
+from rltui.core.gpu.devices import NO_DEVICES
 from rltui.errors import RltuiError
 from rltui.services.own_files import free_path, make_folder
 from rltui.services.runs.experiments import check_name, free_name
@@ -39,7 +40,8 @@ def refuse_without_torch() -> None:
 
 def demo_request(folder: Path, *, is_quick: bool = False) -> draft.ExperimentRequest:
     """The request for a new run of the shipped example, whose files are copied into `folder`, or one beside
-    it: each demo is a run of its own, the earlier ones stay, also those of other folders.
+    it: each demo is a run of its own, the earlier ones stay, also those of other folders. It takes no GPU
+    from whoever trains on this machine.
 
     Raises:
         ConfigError: as `check_name`.
@@ -52,7 +54,9 @@ def demo_request(folder: Path, *, is_quick: bool = False) -> draft.ExperimentReq
     for name in _FILES:
         example = _QUICK_EXAMPLE if is_quick else _EXAMPLE
         shutil.copyfile(paths.shipped_dir("examples") / example / name, folder / name)
-    return draft.ExperimentRequest(config_files=(folder / _FILES[0],), name=run_name, output_dir=folder)
+    return draft.ExperimentRequest(
+        config_files=(folder / _FILES[0],), name=run_name, output_dir=folder, devices=NO_DEVICES
+    )
 
 
 def evaluations() -> tuple[EvalRequest, ...]:

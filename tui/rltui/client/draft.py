@@ -61,7 +61,9 @@ class ExperimentRequest:
     says.
     """
     devices: str | None = None
-    """Devices that it may use, in the form of `CUDA_VISIBLE_DEVICES`; `None`: as before, or all."""
+    """Devices that it may use, in the form of `CUDA_VISIBLE_DEVICES`, or `NO_DEVICES`; `None`: as before, or
+    all.
+    """
     force: bool = False
     """True if no rule of rltui refuses the config, now or when it is edited."""
     copies: RunConfig = RunConfig(())

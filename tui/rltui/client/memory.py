@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.core import hints
-from rltui.core.gpu.devices import chosen_devices
+from rltui.core.gpu.devices import NO_DEVICES, chosen_devices
 from rltui.core.gpu.forecast import has_little_room, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
 from rltui.core.gpu.reservations import other_experiments
@@ -26,11 +26,14 @@ from rltui.services.runs.observed import setup_of
 
 
 def named_devices(choice: str) -> str:
-    """Check that each entry of `choice` is a device of this machine, and return it without spaces.
+    """Check that each entry of `choice` is a device of this machine, and return it without spaces. `none` is
+    no device.
 
     Raises:
         UsageError: if one is not, or two are the same.
     """
+    if choice.strip() == NO_DEVICES:
+        return NO_DEVICES
     report = report_once()
     entries = [entry.strip() for entry in choice.split(",")]
     if report.available and len(chosen_devices(choice, report.devices)) != len(entries):

@@ -14,7 +14,7 @@ from typing import Any
 from rltui.core.config_data import apply_edits, changed_keys, deep_leaves
 from rltui.core.evals import SERVER
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.gpu.devices import GpuChoice
+from rltui.core.gpu.devices import NO_DEVICES, GpuChoice
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.knobs import KnobValue
@@ -412,6 +412,8 @@ class Launcher:
         variables = {**self._framework.environment(model, files, self._context(files, start))}
         if self._layout[component].is_remote:  # it knows of the devices of this machine alone
             variables.pop(VISIBLE_DEVICES, None)
+        elif self._record.devices == NO_DEVICES:
+            variables[VISIBLE_DEVICES] = ""
         for name in dict.fromkeys((model, component)):
             values = self._values_of(name, files, start)
             env = self._layout[name].env

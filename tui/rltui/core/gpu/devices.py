@@ -16,6 +16,9 @@ Numbers count as NVML's do: by the PCI bus, as `CUDA_DEVICE_ORDER=PCI_BUS_ID` ha
 that it starts.
 """
 
+NO_DEVICES = "none"
+"""The choice of no device: everything computes on the CPU. CUDA takes any text that names no device so."""
+
 _NUMBER = re.compile(r"\+?[0-9]+")
 
 

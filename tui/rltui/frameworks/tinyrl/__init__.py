@@ -241,6 +241,13 @@ class _TinyRl(SchemaFramework):
             "config.sft": _sft_config(files),
         }
 
+    def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
+        """Its programs take the first device that torch sees: which one that is, is said here."""
+        del files
+        if not context.cuda_devices:
+            return {}
+        return {"CUDA_VISIBLE_DEVICES": "" if component == "orchestrator" else context.cuda_devices[0]}
+
     def passed(
         self, placeholder: str, files: ConfigFiles, context: RunContext
     ) -> Mapping[str, Mapping[str, KnobValue]]:
