@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from rltui.services.config import writing
-
 CALLS = (
     "access",
     "stat",
-    "link",
     "fchmod",
     "fsync",
     "open",
@@ -22,7 +19,7 @@ CALLS = (
     "rename",
     "replace",
     "unlink",
-    "scandir",
+    "pread",
 )
 """By their names in `os`."""
 
@@ -30,8 +27,8 @@ CALLS = (
 def instead_of_call(
     monkeypatch: pytest.MonkeyPatch, number: int, act: Callable[..., None], names: Iterable[str] = CALLS
 ) -> list[str]:
-    """Do `act(name, call, *arguments)` before the n-th of these calls, or of the exchanges of two files.
-    Returns the names of the calls that were made, which grows.
+    """Do `act(name, call, *arguments)` before the n-th of these calls. Returns the names of those that were
+    made, which grows.
     """
     made: list[str] = []
 
@@ -46,7 +43,6 @@ def instead_of_call(
 
     for name in names:
         monkeypatch.setattr(os, name, counted(name, getattr(os, name)))
-    monkeypatch.setattr(writing, "_rename", counted("exchange", writing._rename))
     return made
 
 

@@ -49,7 +49,7 @@ def entries(desk: Desk) -> list[JournalEntry]:
     return read_journal(desk.control.journal_file)
 
 
-@pytest.mark.parametrize("linked", [False, True], ids=["exchanged", "in place"])
+@pytest.mark.parametrize("linked", [False, True], ids=["replaced", "in place"])
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_every_step_an_edit_is_known_or_not_made(desk: Desk, linked: bool, stride: int) -> None:
     if linked:

@@ -11,7 +11,6 @@ import pytest
 from tests.services.config.system_calls import die, instead_of_call, is_killed
 
 from rltui.errors import RltuiError
-from rltui.services.config import writing
 from rltui.services.config.writing import SUFFIX, FileChange, replace_files
 
 OLD, NEW = b"old = 1\n", b"new = 2\n"
@@ -67,7 +66,7 @@ def test_every_failing_call_leaves_all_files_old(files: list[Path], monkeypatch:
             path.write_bytes(OLD)
     assert [path.read_bytes() for path in files] == [NEW, NEW]
     assert left_behind(files) == []
-    assert {"fchmod", "fsync", "replace", "exchange"} <= failed
+    assert {"fchmod", "fsync", "replace", "pread"} <= failed
     assert number > 25
 
 
@@ -88,42 +87,18 @@ def test_a_killed_process_leaves_each_file_old_or_new(files: list[Path]) -> None
 
 
 def test_a_file_that_cannot_be_put_back_is_named(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = writing._rename, []
+    real, calls = os.replace, []
 
-    def fails_from_the_second(source: Path, target: Path, flags: int) -> None:
+    def fails_from_the_second(source: Path, target: Path) -> None:
         calls.append(target)
         if len(calls) > 1:
             raise OSError(30, "Read-only file system")
-        real(source, target, flags)
+        real(source, target)
 
-    monkeypatch.setattr(writing, "_rename", fails_from_the_second)
+    monkeypatch.setattr(os, "replace", fails_from_the_second)
     with pytest.raises(RltuiError, match="Read-only") as caught:
         replace_files(changes(files))
     assert caught.value.details == (f"still changed: {files[0]}",)
-    assert [path.read_bytes() for path in files] == [NEW, OLD]
-
-
-@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-def test_without_exchange_two_renames_do(
-    files: list[Path], monkeypatch: pytest.MonkeyPatch, links: bool
-) -> None:
-    def no_rename(one: Path, other: Path, flags: int) -> None:
-        raise OSError(22, "Invalid argument")
-
-    def no_link(source: Any, target: Any) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    def no_sync(folder: Path) -> None:
-        if folder == files[1].parent:
-            raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(writing, "_rename", no_rename)
-    if not links:
-        monkeypatch.setattr(os, "link", no_link)
-    replace_files(changes(files[:1]))
-    monkeypatch.setattr(writing, "_sync_folder", no_sync)
-    with pytest.raises(RltuiError, match="Input/output"):
-        replace_files(changes(files, b"next = 3\n"))
     assert [path.read_bytes() for path in files] == [NEW, OLD]
     assert left_behind(files) == []
 
