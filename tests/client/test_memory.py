@@ -12,7 +12,7 @@ from rltui.client import memory
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuShare
 from rltui.errors import UsageError
 from rltui.services import layout_files
-from rltui.services.gpu.memory_plan import write_peaks
+from rltui.services.gpu.peaks import write_peaks
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 GIB = 1 << 30

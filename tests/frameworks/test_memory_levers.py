@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.gpu.remedies import Case, remedies
+from rltui.core.gpu.advice import Case, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.toml.edit import edit
 from rltui.frameworks.base import Framework

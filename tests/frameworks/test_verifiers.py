@@ -11,7 +11,7 @@ import pytest
 from rltui.core.config_data import apply_edits
 from rltui.core.config_report import KnobInfo
 from rltui.core.evals import EvalRequest, EvalTarget
-from rltui.core.gpu.remedies import Case, remedies
+from rltui.core.gpu.advice import Case, remedies
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.template import Missing

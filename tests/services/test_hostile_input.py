@@ -27,7 +27,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.engines.metrics import METRICS
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.source import read_file
-from rltui.services.gpu.memory_plan import read_peaks
+from rltui.services.gpu.peaks import read_peaks
 from rltui.services.launch import read_launch
 from rltui.services.metrics.sources import RunMetrics
 from rltui.services.processes import read_attempt

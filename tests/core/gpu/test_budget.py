@@ -10,22 +10,15 @@ from hypothesis import strategies as st
 from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
     GRAPHS_BYTES,
-    MARGIN_BYTES,
     EngineMeasurements,
     EngineMemory,
     KvCache,
     MemoryRule,
     ModelShape,
-    budget_bytes,
-    kv_cache,
     largest_passing_utilization,
-    overhead_bytes,
-    passes_start_check,
-    safe_utilization,
     share_bytes,
     utilization_within,
 )
-from rltui.core.gpu.report import GpuDevice
 from rltui.core.text import GIB
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.memory import MEMORY
@@ -64,16 +57,6 @@ SIZES = st.integers(4 * GIB, 300 * GIB)
 UTILIZATIONS = st.integers(1, 100).map(lambda part: part / 100)
 
 
-def device(total: int, **values: object) -> GpuDevice:
-    return GpuDevice.model_validate({"index": 0, "total_bytes": total, **values})
-
-
-def test_a_budget_is_a_share_of_what_the_driver_leaves() -> None:
-    rtx_3090 = device(24576 * 2**20, reserved_bytes=445 * 2**20)
-    assert budget_bytes(rtx_3090, 0.8) == math.ceil((24576 - 445) * 2**20 * 0.8)
-    assert budget_bytes(GpuDevice(index=0), 0.8) is None
-
-
 @given(SIZES, st.integers(0, 300 * GIB))
 def test_the_largest_utilization_within_a_size_is_the_largest(total: int, room: int) -> None:
     result = utilization_within(total, room)
@@ -91,43 +74,18 @@ def test_a_budget_that_is_rounded_up_beyond_the_size_is_too_large() -> None:
 @given(SIZES, st.floats(0, 1))
 def test_the_largest_passing_one_passes_with_the_context_made(total: int, free_frac: float) -> None:
     free = int(total * free_frac)
-    result = largest_passing_utilization(device(total), free)
+    result = largest_passing_utilization(total, free)
     if result is None:
         assert free - CONTEXT_BYTES < 0.02 * total
         return
     assert 0.01 <= result <= 0.99
-    budget = budget_bytes(device(total), result)
-    assert budget is not None
-    assert passes_start_check(free - CONTEXT_BYTES, budget)
+    assert free - CONTEXT_BYTES >= share_bytes(total, result)
 
 
 def test_on_a_large_device_one_hundredth_is_kept_for_the_context() -> None:
     free, total = 60 * GIB, 79 * GIB + 9 * GIB // 10
     rule_of_thumb = math.floor(free / total * 100) / 100 - 0.01
-    assert largest_passing_utilization(device(total), free) == round(rule_of_thumb, 2) == 0.74
-
-
-def test_a_running_engine_holds_more_than_its_budget() -> None:
-    old, new = RULES.of((0, 16)), RULES.of((0, 32))
-    assert overhead_bytes(new) == CONTEXT_BYTES
-    assert overhead_bytes(old) == CONTEXT_BYTES + GRAPHS_BYTES
-    assert overhead_bytes(old, eager=True) == CONTEXT_BYTES
-    assert overhead_bytes(old, graphs_bytes=3 * GIB) == 3 * GIB + CONTEXT_BYTES
-
-
-@given(SIZES, st.integers(0, 300 * GIB), st.integers(0, 4 * GIB))
-def test_a_safe_utilization_leaves_the_margin_and_one_more_hundredth_does_not(
-    total: int, trainer: int, overhead: int
-) -> None:
-    result = safe_utilization(device(total), room_bytes=total, overhead_bytes=overhead, trainer_bytes=trainer)
-
-    def spare(utilization: float) -> int:
-        return total - math.ceil(total * utilization) - overhead - trainer
-
-    if result is not None:
-        assert 0.01 <= result <= 1
-        assert spare(result) >= MARGIN_BYTES
-    assert spare(round((result or 0) + 0.01, 2)) < MARGIN_BYTES
+    assert largest_passing_utilization(total, free) == round(rule_of_thumb, 2) == 0.74
 
 
 TOTAL = 80 * GIB
@@ -145,9 +103,23 @@ SHAPE = ModelShape(
 def cache(
     engine: EngineMemory, measurements: EngineMeasurements | None = None, shape: ModelShape | None = None
 ) -> KvCache:
-    result = kv_cache(engine, TOTAL, measurements, shape)
+    result = known(engine, measurements, shape).kv_cache(TOTAL)
     assert result is not None
     return result
+
+
+def known(
+    engine: EngineMemory, measurements: EngineMeasurements | None = None, shape: ModelShape | None = None
+) -> EngineMemory:
+    return replace(engine, measured=measurements or EngineMeasurements(), shape=shape or ModelShape())
+
+
+def test_a_running_engine_holds_more_than_its_budget() -> None:
+    old, new = (replace(ENGINE, version=version) for version in ((0, 16), (0, 32)))
+    assert new.overhead_bytes == CONTEXT_BYTES
+    assert old.overhead_bytes == CONTEXT_BYTES + GRAPHS_BYTES
+    assert replace(old, enforce_eager=True).overhead_bytes == CONTEXT_BYTES
+    assert known(old, EngineMeasurements(graphs_bytes=3 * GIB)).overhead_bytes == 3 * GIB + CONTEXT_BYTES
 
 
 def test_the_last_attempt_tells_what_another_utilization_leaves() -> None:
@@ -215,13 +187,13 @@ def test_a_model_that_takes_long_requests_needs_room_for_one() -> None:
 
 
 def test_nothing_known_says_nothing() -> None:
-    assert kv_cache(ENGINE, TOTAL, None, None) is None
-    assert kv_cache(ENGINE, TOTAL, EngineMeasurements(version=(0, 16)), ModelShape()) is None
+    assert ENGINE.kv_cache(TOTAL) is None
+    assert known(ENGINE, EngineMeasurements(version=(0, 16))).kv_cache(TOTAL) is None
 
 
 def test_a_figure_that_contradicts_itself_is_not_used() -> None:
     measurements = EngineMeasurements(budget_bytes=GIB, kv_cache_bytes=50 * GIB)
-    assert kv_cache(ENGINE, TOTAL, measurements, None) is None
+    assert known(ENGINE, measurements).kv_cache(TOTAL) is None
 
 
 def test_layers_that_are_left_out_are_told_of() -> None:

@@ -7,19 +7,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rltui.core.gpu.budget import (
-    CONTEXT_BYTES,
+from rltui.core.gpu.budget import CONTEXT_BYTES, EngineMeasurements, EngineMemory, ModelShape
+from rltui.core.gpu.forecast import (
     MARGIN_BYTES,
-    EngineMeasurements,
-    EngineMemory,
     MemoryUser,
-    ModelShape,
+    forecast,
+    refused_start,
+    worst_per_component,
 )
-from rltui.core.gpu.forecast import forecast, worst_per_component
-from rltui.core.gpu.forecast_text import lack_of_memory
-from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare, MemoryVerdict
+from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReservation, GpuShare, MemoryVerdict
 from rltui.core.text import GIB
 from rltui.frameworks.engines.rules import RULES
+from rltui.views.gpu_forecast import memory_verdict, wait_text
 
 A = "/GPU-a"
 
@@ -46,13 +45,13 @@ def trainer(peak: float | None = None, **values: object) -> MemoryUser:
 
 
 def one(*args: object, **kwargs: object) -> MemoryVerdict:
-    (verdict,) = forecast(*args, **kwargs)  # type: ignore[arg-type]
-    return verdict
+    (result,) = forecast(*args, **kwargs)  # type: ignore[arg-type]
+    return memory_verdict(result)
 
 
-def with_utilization(user: MemoryUser, utilization: float) -> MemoryUser:
+def with_engine(user: MemoryUser, **values: object) -> MemoryUser:
     assert user.engine is not None
-    return replace(user, engine=replace(user.engine, utilization=utilization))
+    return replace(user, engine=replace(user.engine, **values))  # type: ignore[arg-type]
 
 
 def test_an_engine_on_an_empty_device_fits() -> None:
@@ -98,9 +97,8 @@ def test_a_trainer_that_the_plan_ends_needs_nothing() -> None:
 
 def test_a_suggestion_is_small_enough_for_the_check_and_for_the_trainer() -> None:
     large = device(200, share_of("trainer", 1), share_of(None, 100, "other"))
-    user = replace(
-        engine(0.9), measurements=EngineMeasurements(budget_bytes=20 * GIB), peak_bytes={A: 20 * GIB}
-    )
+    user = engine(0.9, measured=EngineMeasurements(budget_bytes=20 * GIB))
+    user = replace(user, peak_bytes={A: 20 * GIB})
     verdict = one([large], [user, trainer(1)])
     assert (verdict.safe_utilization, verdict.suggested_utilization) == (0.49, 0.48)
     assert one([large], [user, trainer(30)]).suggested_utilization == 0.34
@@ -173,44 +171,42 @@ def test_a_trainer_alone() -> None:
 
 
 def test_old_versions_take_their_graphs_beside_the_budget() -> None:
-    old = engine(0.5)
-    assert old.engine is not None
-    old = replace(old, engine=replace(old.engine, version=(0, 16)))
+    old = with_engine(engine(0.5), version=(0, 16))
     measurements = EngineMeasurements(graphs_bytes=3 * GIB, version=(0, 16))
     lefts = [
         one([device(80)], [user, trainer(5, starts=True)]).left_bytes
-        for user in (engine(0.5), old, replace(old, measurements=measurements))
+        for user in (engine(0.5), old, with_engine(old, measured=measurements))
     ]
     assert lefts == [40 * GIB - CONTEXT_BYTES - extra for extra in (0, GIB, 3 * GIB)]
 
 
 def test_what_the_last_attempt_took_beside_its_budget_is_believed() -> None:
     measurements = EngineMeasurements(budget_bytes=40 * GIB)
-    user_before = replace(engine(0.5), measurements=measurements, peak_bytes={A: 42 * GIB})
+    user_before = replace(engine(0.5, measured=measurements), peak_bytes={A: 42 * GIB})
     assert one([device(80)], [user_before]).left_bytes == 38 * GIB
     other_attempt = replace(user_before, peak_bytes={A: 72 * GIB})
     assert one([device(80)], [other_attempt]).left_bytes == 40 * GIB - CONTEXT_BYTES
 
 
 def test_too_little_for_any_cache_says_which_utilization_has_some() -> None:
-    small = replace(engine(0.1), shape=ModelShape(weights_bytes=16 * GIB))
+    small = engine(0.1, shape=ModelShape(weights_bytes=16 * GIB))
     verdict = one([device(80)], [small])
     assert verdict.verdict == "no_kv_cache"
     assert verdict.suggested_utilization == 0.22
-    assert one([device(80)], [with_utilization(small, 0.22)]).verdict == "fits"
-    assert one([device(80)], [with_utilization(small, 0.21)]).verdict == "no_kv_cache"
+    assert one([device(80)], [with_engine(small, utilization=0.22)]).verdict == "fits"
+    assert one([device(80)], [with_engine(small, utilization=0.21)]).verdict == "no_kv_cache"
 
 
 def test_too_little_for_one_request_says_which_length_would_do() -> None:
     shape = ModelShape(weights_bytes=16 * GIB, kv_bytes_per_token=1 << 20, max_positions=100_000)
-    verdict = one([device(80)], [replace(engine(0.9), shape=shape)])
+    verdict = one([device(80)], [engine(0.9, shape=shape)])
     assert verdict.verdict == "no_kv_cache"
     assert f"use max_model_len = {verdict.kv_cache_tokens} or less" in verdict.text
     assert "no gpu_memory_utilization helps" in verdict.text
 
 
 def test_a_model_that_leaves_no_way_gets_no_suggestion() -> None:
-    huge = replace(engine(0.9), shape=ModelShape(weights_bytes=70 * GIB))
+    huge = engine(0.9, shape=ModelShape(weights_bytes=70 * GIB))
     verdict = one([device(80, share_of("trainer", 40))], [huge, trainer()])
     assert verdict.verdict == "will_refuse"
     assert verdict.suggested_utilization is None
@@ -219,7 +215,7 @@ def test_a_model_that_leaves_no_way_gets_no_suggestion() -> None:
 
 def test_a_cache_of_a_set_size_does_not_follow_the_utilization() -> None:
     shape = ModelShape(weights_bytes=16 * GIB, kv_bytes_per_token=1 << 17)
-    user = replace(engine(0.9, kv_cache_memory_bytes=10 * GIB, enforce_eager=True), shape=shape)
+    user = engine(0.9, kv_cache_memory_bytes=10 * GIB, enforce_eager=True, shape=shape)
     verdict = one([device(80)], [user, trainer(60, starts=True)])
     assert verdict.verdict == "trainer_short"
     assert verdict.left_bytes == 80 * GIB - 26 * GIB - CONTEXT_BYTES
@@ -229,7 +225,7 @@ def test_a_cache_of_a_set_size_does_not_follow_the_utilization() -> None:
 
 def test_engines_that_start_one_after_another_on_one_device() -> None:
     judge = replace(engine(0.5), component="judge")
-    first, second = forecast([device(80)], [engine(0.5), judge])
+    first, second = map(memory_verdict, forecast([device(80)], [engine(0.5), judge]))
     assert (first.verdict, second.verdict) == ("fits", "will_refuse")
     assert "reserved for inference" in second.text
     assert second.free_bytes == 40 * GIB - CONTEXT_BYTES
@@ -238,11 +234,11 @@ def test_engines_that_start_one_after_another_on_one_device() -> None:
 def test_each_device_has_its_verdict_and_the_worst_speaks_for_all() -> None:
     devices = [device(80), device(80, share_of(None, 50, "unknown"), uuid="GPU-b", index=1)]
     user = replace(engine(0.9, tensor_parallel=2), devices=(A, "/GPU-b", "/GPU-gone"))
-    verdicts = forecast(devices, [user, trainer(1, starts=True)])
-    assert [(verdict.device, verdict.verdict) for verdict in verdicts] == [(0, "fits"), (1, "will_refuse")]
-    assert "cuda:1" in verdicts[1].notes[0]
-    assert worst_per_component(verdicts) == (verdicts[1],)
-    assert worst_per_component(verdicts[:1] * 2) == verdicts[:1]
+    results = forecast(devices, [user, trainer(1, starts=True)])
+    assert [(one.plan.device.index, one.verdict) for one in results] == [(0, "fits"), (1, "will_refuse")]
+    assert "cuda:1" in memory_verdict(results[1]).notes[0]
+    assert worst_per_component(results) == (results[1],)
+    assert worst_per_component(results[:1] * 2) == results[:1]
 
 
 def test_a_device_that_cannot_be_read() -> None:
@@ -300,13 +296,13 @@ def test_a_suggestion_helps_when_it_is_followed(
 ) -> None:
     devices = [device(total, share_of("trainer", total * held_frac))]
     beside = trainer(total * peak_frac, starts=starts, stops=starts)
-    user = replace(engine(utilization), shape=ModelShape(weights_bytes=round(weights * GIB)))
+    user = engine(utilization, shape=ModelShape(weights_bytes=round(weights * GIB)))
     verdict = one(devices, [user, beside])
     suggested = verdict.suggested_utilization
     assert suggested is None or verdict.is_bad
     if suggested is not None:
         assert 0.01 <= suggested <= 1
-        assert one(devices, [with_utilization(user, suggested), beside]).verdict == "fits"
+        assert one(devices, [with_engine(user, utilization=suggested), beside]).verdict == "fits"
 
 
 @given(SIZES, st.floats(0, 1), UTILIZATIONS, st.booleans())
@@ -321,10 +317,10 @@ def test_the_safe_utilization_fits_with_room_and_the_next_does_not(
     safe = verdict.safe_utilization
     if safe is not None:
         assert 0.01 <= safe <= 1
-        best = one(devices, [with_utilization(users[0], safe), users[1]])
+        best = one(devices, [with_engine(users[0], utilization=safe), users[1]])
         assert best.verdict == "fits"
         assert not any(note.startswith("tight") for note in best.notes)
-    above = one(devices, [with_utilization(users[0], round((safe or 0) + 0.01, 2)), users[1]])
+    above = one(devices, [with_engine(users[0], utilization=round((safe or 0) + 0.01, 2)), users[1]])
     assert above.left_bytes is not None
     assert above.peak_bytes is not None
     assert above.left_bytes - above.peak_bytes < MARGIN_BYTES
@@ -342,6 +338,11 @@ def test_other_kinds_of_memory_go_by_what_is_free(kind: str) -> None:
 def small_device(index: int, *, free: float, **values: object) -> GpuDevice:
     base = {"index": index, "total_bytes": 80 * GIB, "free_bytes": round(free * GIB)}
     return GpuDevice.model_validate(base | values)
+
+
+def lack_of_memory(devices: list[GpuDevice], utilization: float) -> str | None:
+    refused = refused_start(devices, EngineMemory("inference", utilization, rules=RULES))
+    return None if refused is None else wait_text(refused)
 
 
 def test_names_what_is_needed_free_and_held() -> None:
@@ -363,6 +364,8 @@ def test_enough_memory_and_unreadable_devices_are_no_obstacle() -> None:
     assert lack_of_memory([roomy, full], 0.9) is not None
     assert lack_of_memory([GpuDevice(index=0, problem="lost")], 0.9) is None
     assert lack_of_memory([], 0.9) is None
+    claim = GpuReservation(experiment="b", device=roomy.key, size_bytes=70 * GIB, left_bytes=70 * GIB)
+    assert lack_of_memory([roomy.model_copy(update={"claims": (claim,)})], 0.9) is None, "free until taken"
 
 
 def test_a_budget_that_is_just_free_is_no_obstacle_and_a_slice_is_named() -> None:

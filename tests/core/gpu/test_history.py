@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.gpu.history import COARSE_POINTS, FINE_POINTS, FIRST_INTERVAL_S, MemoryHistory, Peaks
-from rltui.core.gpu.report import GpuShare
+from rltui.core.gpu.history import COARSE_POINTS, FINE_POINTS, FIRST_INTERVAL_S, MemoryHistory
 
 MIB = 1 << 20
 
@@ -69,33 +68,3 @@ def test_columns_are_equally_long_and_nothing_exceeds_the_largest_sample(
     assert {len(series.used_bytes) for series in result.series} <= {len(result.times)}
     for series in result.series:
         assert max(series.used_bytes) == max(sizes.get(series.label, 0) for _, sizes in samples) * MIB
-
-
-def peak_after(peaks: Peaks, used_bytes: int, component: str = "trainer") -> int | None:
-    share = GpuShare(owner="component", component=component, used_bytes=used_bytes)
-    return peaks.with_peaks("/GPU-1", [share])[0].peak_bytes
-
-
-def test_peak_is_the_most_of_an_attempt() -> None:
-    peaks = Peaks()
-    peaks.start("trainer", 1, {})
-    assert [peak_after(peaks, size) for size in (5, 9, 7)] == [5, 9, 9]
-    assert peaks.peaks_of("trainer") == {"/GPU-1": 9}
-
-
-def test_next_attempt_begins_anew_and_the_same_one_goes_on() -> None:
-    peaks = Peaks()
-    peaks.start("trainer", 1, {"/GPU-1": 8})
-    assert peak_after(peaks, 3) == 8
-    peaks.start("trainer", 1, {})
-    assert peak_after(peaks, 3) == 8
-    peaks.start("trainer", 2, {})
-    assert peak_after(peaks, 3) == 3
-
-
-def test_others_have_no_peak() -> None:
-    peaks = Peaks()
-    peaks.start("trainer", 1, {})
-    assert peak_after(peaks, 5, "inference") is None
-    hidden = GpuShare(owner="hidden", used_bytes=4)
-    assert peaks.with_peaks("/GPU-1", [hidden]) == (hidden,)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rltui.core.gpu.budget import MemoryUser
-from rltui.core.gpu.forecast import forecast
+from rltui.core.gpu.forecast import MemoryUser, forecast
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.gpu.training import Training, TrainingNeed, TrainingShape
+from rltui.views.gpu_forecast import memory_verdict
 
 GIB = 1 << 30
 SEED = Training("sft", "Qwen3-0.6B", 4, 4096, 32, "data.micro_batch_size", "data.seq_len")
@@ -58,7 +58,7 @@ def verdict(need: TrainingNeed | None, used_gib: int, peak_gib: int | None = Non
     peaks = {} if peak_gib is None else {gpu.key: peak_gib}
     user = MemoryUser("sft", (gpu.key,), starts=True, training=need, peak_bytes=peaks)
     (result,) = forecast([gpu], [user])
-    return result.verdict, result.text
+    return result.verdict, memory_verdict(result).text
 
 
 def test_forecast_says_so_before_the_first_start() -> None:

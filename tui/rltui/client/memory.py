@@ -17,12 +17,13 @@ from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.gpu.cuda import visible_devices
-from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.reservations import report_once
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments
 from rltui.services.runs.observed import setup_of
+from rltui.views.gpu_forecast import memory_verdict
 
 
 def named_devices(choice: str) -> str:
@@ -141,10 +142,10 @@ def verdicts(
         record = replace(record, devices=devices)
     elif not record.devices:
         record, _ = _apart(record, layout, framework, files, report)
-    plan = _plan(record, layout, framework, report)
-    return worst_per_component(
-        plan.verdicts(report.devices, files, starts=plan.components, stops=plan.components)
-    )
+    forecaster = _forecaster(record, layout, framework, report)
+    everything = forecaster.components
+    forecasts = forecaster.forecast(report.devices, files, starts=everything, stops=everything)
+    return tuple(map(memory_verdict, worst_per_component(forecasts)))
 
 
 def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
@@ -158,7 +159,7 @@ def needed_bytes(record: ExperimentRecord) -> Mapping[str, int]:
     report = report_once(record.name)
     starts = [spec.id for spec in layout.automatic]
     bytes_by_device: dict[str, int] = {}
-    for claim in _plan(record, layout, framework, report).needs(report.devices, files, starts=starts):
+    for claim in _forecaster(record, layout, framework, report).needs(report.devices, files, starts=starts):
         bytes_by_device[claim.device] = bytes_by_device.get(claim.device, 0) + claim.size_bytes
     return bytes_by_device
 
@@ -167,8 +168,10 @@ def _launcher(record: ExperimentRecord, layout: Layout, framework: Framework, re
     return Launcher(record, layout, framework, choose=lambda choice: chosen_devices(choice, report.devices))
 
 
-def _plan(record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport) -> MemoryPlan:
-    return MemoryPlan(
+def _forecaster(
+    record: ExperimentRecord, layout: Layout, framework: Framework, report: GpuReport
+) -> Forecaster:
+    return Forecaster(
         layout=layout,
         framework=framework,
         launcher=_launcher(record, layout, framework, report),

@@ -18,10 +18,11 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.evaluation import EvalModel, Program
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import checkout
-from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.runs import weights
 from rltui.services.runs.leases import trained_by
+from rltui.views.gpu_forecast import memory_verdict
 
 _INFERENCE = "inference"
 _UTILIZATION = 0.9
@@ -43,13 +44,13 @@ class EvalServers:
         config: Config,
         runners: dict[str, ComponentRunner],
         readings: GpuReadings,
-        memory: MemoryPlan,
+        forecaster: Forecaster,
     ) -> None:
         self._setup = setup
         self._config = config
         self._runners = runners
         self._readings = readings
-        self._memory = memory
+        self._forecaster = forecaster
         self.serves = ""
         """Name of the model that the server for evaluations was last started with."""
         self.url = ""
@@ -228,7 +229,7 @@ class EvalServers:
                 placement = _Placement(name, f"{share:.2f}")
                 self._assign(model, placement, 0, ())
                 devices = self._readings.newest.devices
-                verdicts = self._memory.verdicts(devices, files, starts=(SERVER,))
+                verdicts = map(memory_verdict, self._forecaster.forecast(devices, files, starts=(SERVER,)))
                 bad_verdict = next((verdict for verdict in verdicts if verdict.is_bad), None)
                 if bad_verdict is None:
                     return placement

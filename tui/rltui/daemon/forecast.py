@@ -1,29 +1,28 @@
-"""GPU memory: the config's demand, verdicts on the starts of a plan, and remedies for a lack of it."""
+"""What starts do to the GPUs' memory, as the experiment stands now: budgets, verdicts, who must wait."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import Plan
 from rltui.core.config_report import Problem
-from rltui.core.gpu.budget import largest_passing_utilization
-from rltui.core.gpu.forecast import worst_per_component
-from rltui.core.gpu.remedies import Case, remedies
-from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict, OutOfMemory, Remedy
+from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.devices import chosen_devices
+from rltui.core.gpu.forecast import Forecast, refused_start, worst_per_component
+from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
+from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.frameworks.memory_levers import LEVERS
-from rltui.frameworks.roles import TABLES
 from rltui.services.config.files import FilesCache
 from rltui.services.config.store import ConfigStore
-from rltui.services.gpu.memory_plan import MemoryPlan, newest_peaks
+from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
-from rltui.services.launch import Launcher
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.launch import Launch
+from rltui.views.gpu_forecast import memory_verdict, wait_text
 
 _MEASURING_STATES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
@@ -47,13 +46,13 @@ class MemoryForecast:
         layout: Layout,
         runners: Mapping[str, ComponentRunner],
         store: ConfigStore,
-        memory: MemoryPlan,
+        forecaster: Forecaster,
         readings: GpuReadings,
     ) -> None:
         self._layout = layout
         self._runners = runners
         self._store = store
-        self._memory = memory
+        self._forecaster = forecaster
         self._readings = readings
         self._demand = FilesCache(self._compute_demand)
 
@@ -74,18 +73,18 @@ class MemoryForecast:
             engines = idle & self._present_demand().engines
             if not devices or not engines:
                 return ()
-            verdicts = self._memory.verdicts(devices, self._store.files, starts=idle)
+            forecasts = self._forecaster.forecast(devices, self._store.files, starts=idle)
         except ConfigError:
             return ()
-        return worst_per_component(verdict for verdict in verdicts if verdict.component in engines)
+        return _worst_verdicts(forecast for forecast in forecasts if forecast.user.component in engines)
 
     def _present_demand(self) -> _ConfigDemand:
         return self._demand(self._store.files, self._readings.present)
 
     def _compute_demand(self, files: ConfigFiles, present: Hashable) -> _ConfigDemand:
         del present  # other devices are other budgets
-        engines = frozenset(name for name in self._runners if self._memory.is_engine(name, files))
-        return _ConfigDemand(engines, self._memory.budgets(files))
+        engines = frozenset(name for name in self._runners if self._forecaster.is_engine(name, files))
+        return _ConfigDemand(engines, self._forecaster.budgets(files))
 
     def of_plan(self, plan: Plan, files: ConfigFiles) -> tuple[MemoryVerdict, ...]:
         """The worst verdict of each start of `plan`, with the config `files`.
@@ -101,8 +100,8 @@ class MemoryForecast:
             )
             for device in devices
         }
-        return worst_per_component(
-            self._memory.verdicts(devices, files, starts=plan.start, stops=plan.stop, freed=freed)
+        return _worst_verdicts(
+            self._forecaster.forecast(devices, files, starts=plan.start, stops=plan.stop, freed=freed)
         )
 
     def start_blocker(self, component: str) -> str | None:
@@ -113,9 +112,9 @@ class MemoryForecast:
         """
         try:
             files = self._store.files
-            is_engine = self._memory.is_engine(component, files)
-            sharing = self._memory.sharing(component, files)
-            engines = [name for name in sharing if self._memory.is_engine(name, files)]
+            is_engine = self._forecaster.is_engine(component, files)
+            sharing = self._forecaster.sharing(component, files)
+            engines = [name for name in sharing if self._forecaster.is_engine(name, files)]
         except ConfigError:
             return None
         order = self._layout.start_order()
@@ -132,11 +131,11 @@ class MemoryForecast:
         Raises:
             ConfigError: if the config cannot be understood.
         """
-        engines = [name for name in plan.start if self._memory.is_engine(name, files)]
+        engines = [name for name in plan.start if self._forecaster.is_engine(name, files)]
         return tuple(
             f"{name} loads once {engine} is ready, {_MEASURES}"
             for engine in engines
-            for name in self._memory.sharing(engine, files)
+            for name in self._forecaster.sharing(engine, files)
             if name in plan.start and name not in engines and name not in self._layout.needs(engine)
         )
 
@@ -150,86 +149,14 @@ def problems_of(verdicts: Collection[MemoryVerdict], *, standing: bool) -> tuple
     )
 
 
-Advice = tuple[OutOfMemory, tuple[Remedy, ...]]
+def _worst_verdicts(forecasts: Iterable[Forecast]) -> tuple[MemoryVerdict, ...]:
+    return tuple(map(memory_verdict, worst_per_component(forecasts)))
 
 
-class RemedyAdvisor:
-    """Remedies for components that ran out of memory."""
-
-    def __init__(
-        self,
-        store: ConfigStore,
-        launcher: Launcher,
-        memory: MemoryPlan,
-        control: ControlFolder,
-        readings: GpuReadings,
-    ) -> None:
-        self._store = store
-        self._launcher = launcher
-        self._memory = memory
-        self._control = control
-        self._readings = readings
-        self._cached: dict[str, tuple[Case, tuple[Remedy, ...]]] = {}
-        """Component → its last case, and the remedies for it."""
-
-    def advice(self, runner: ComponentRunner) -> Advice | None:
-        """The error with its device, and remedies, best first; `None` for one that did not run
-        out of memory.
-        """
-        memory = runner.lifecycle.exit.memory if runner.lifecycle.exit is not None else None
-        if memory is None:
-            return None
-        try:
-            return self._advice(runner.spec.id, memory)
-        except ConfigError:  # reported by others; the failure itself is still worth showing
-            return memory, ()
-
-    def _advice(self, component: str, memory: OutOfMemory) -> Advice:
-        files = self._store.files
-        # the one that `cuda:N` means; the only one where the text names none
-        devices = self._launcher.devices(component, files)
-        index = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
-        device = devices[index] if index is not None and index < len(devices) else None
-        shares_with = self._memory.sharing(component, files)
-        engines = [name for name in (component, *shares_with) if self._memory.is_engine(name, files)]
-        trainers = [name for name in (component, *shares_with) if name not in engines]
-        key = device.key if device is not None else ""
-        newest = (newest_peaks(self._control, name) for name in trainers)
-        peaks = [size for found in newest if found is not None and (size := found[1].get(key)) is not None]
-        free_bytes = device.free_bytes if device is not None else None
-        remedies = self._remedies(
-            Case(
-                memory,
-                self._store.rows({}),
-                component,
-                shares_with,
-                tables=TABLES,
-                safe_utilization=self._safe_utilization(engines, key),
-                largest_passing=None
-                if device is None or free_bytes is None
-                else largest_passing_utilization(device, free_bytes),
-                peak_bytes=max(peaks, default=None),
-            )
-        )
-        return memory.model_copy(update={"device": device.index if device is not None else None}), remedies
-
-    def _remedies(self, case: Case) -> tuple[Remedy, ...]:
-        """Remedies that break no rule of the framework. They are computed again only when the case has
-        changed.
-        """
-        cached = self._cached.get(case.component)
-        if cached is not None and cached[0] == case:
-            return cached[1]
-        candidates = remedies(case, LEVERS)
-        allowed = tuple(remedy for remedy in candidates if not self._store.preview(remedy.edits).blocked)
-        self._cached[case.component] = (case, allowed)
-        return allowed
-
-    def _safe_utilization(self, engines: Sequence[str], key: str) -> float | None:
-        """The smallest that any engine there should have, were everything started again."""
-        everything = self._memory.components
-        verdicts = self._memory.verdicts(
-            self._readings.newest.devices, self._store.files, starts=everything, stops=everything
-        )
-        on_device = [v for v in verdicts if v.component in engines and key.endswith(f"/{v.uuid}")]
-        return min((v.safe_utilization for v in on_device if v.safe_utilization is not None), default=None)
+def memory_obstacle(component: str, launch: Launch, devices: Sequence[GpuDevice]) -> str | None:
+    """The memory that an engine lacks to start this moment, as text that continues "waits for"."""
+    if not launch.gpu_memory:
+        return None
+    engine = EngineMemory(component, launch.gpu_memory, rules=RULES)
+    refused = refused_start(chosen_devices(launch.gpus, devices), engine)
+    return None if refused is None else wait_text(refused)

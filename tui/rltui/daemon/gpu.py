@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rltui.core.api import Orphan
-from rltui.core.gpu.history import MemoryHistory, Peaks
+from rltui.core.gpu.history import MemoryHistory
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuHistories, GpuReport, GpuReservation
 from rltui.core.gpu.reservations import with_reservations
 from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.forecast import MemoryForecast
-from rltui.errors import RltuiError
 from rltui.services.gpu.accounting import GpuOwners, Holders, LivingComponent
-from rltui.services.gpu.memory_plan import read_peaks, write_peaks
-
-logger = logging.getLogger(__name__)
+from rltui.services.gpu.peaks import AttemptPeaks
 
 _RECENT = 60
 """Values in the sparkline of a device."""
-_NOTABLE_GROWTH = 1.01
-"""A peak is written to disk when it has grown by this factor since."""
 _OTHERS = "others"
 """Label, in a history, of memory that does not belong to a component of this experiment."""
 
@@ -42,9 +36,7 @@ class GpuAccount:
         self._reservations = reservations
         self._forecast = forecast
         self._owners = GpuOwners(experiment)
-        self._peaks = Peaks()
-        self._saved_peaks: dict[tuple[str, int], dict[str, int]] = {}
-        """(Component, attempt) → peaks as they are on disk."""
+        self._peaks = AttemptPeaks()
         self._histories: dict[str, MemoryHistory] = {}
         self._recent: dict[str, deque[int]] = {}
 
@@ -54,18 +46,15 @@ class GpuAccount:
         ]
         holders = self._owners.holders(reading.devices, living, orphans)
         for item in living:
-            if (item.component, item.attempt) not in self._saved_peaks:
-                handle = self._runners[item.component].handle
-                peaks = read_peaks(handle.attempt.folder) if handle is not None else {}
-                self._saved_peaks[item.component, item.attempt] = peaks
-                self._peaks.start(item.component, item.attempt, peaks)
+            if (handle := self._runners[item.component].handle) is not None:
+                self._peaks.follow(item.component, handle.attempt.folder)
         budgets = self._forecast.budgets()
         sampled_at = reading.sampled_at or 0.0
         devices = tuple(
             self._device(device, holders[device.key], budgets.get(device.key, ()), sampled_at)
             for device in reading.devices
         )
-        self._write_peaks()
+        self._peaks.save()
         report = reading.model_copy(update={"devices": devices, "interval_s": interval_s})
         report = with_reservations(report, self._reservations()) if devices else report
         verdicts = self._forecast.of_idle_engines(report.devices)
@@ -91,19 +80,6 @@ class GpuAccount:
         return device.model_copy(
             update={"processes": processes, "shares": shares, "recent": recent, "budgets": budgets}
         )
-
-    def _write_peaks(self) -> None:
-        for (component, attempt), saved in self._saved_peaks.items():
-            runner = self._runners[component]
-            peaks = self._peaks.peaks_of(component)
-            has_grown = any(size > _NOTABLE_GROWTH * saved.get(key, 0) for key, size in peaks.items())
-            if runner.handle is None or runner.attempt != attempt or not has_grown:
-                continue
-            try:
-                write_peaks(runner.handle.attempt.folder, peaks)
-            except RltuiError as error:  # a full disk: the next growth tries again
-                logger.warning("%s", error)
-            self._saved_peaks[component, attempt] = dict(peaks)
 
 
 def _living_component(runner: ComponentRunner) -> LivingComponent | None:

@@ -13,8 +13,6 @@ from pathlib import Path
 from rltui import paths
 from rltui.core import hints
 from rltui.core.api import Alert
-from rltui.core.gpu.devices import chosen_devices
-from rltui.core.gpu.forecast_text import lack_of_memory
 from rltui.core.interpreter import bare_command
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.states import ComponentState
@@ -22,7 +20,7 @@ from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
-from rltui.daemon.forecast import MemoryForecast
+from rltui.daemon.forecast import MemoryForecast, memory_obstacle
 from rltui.daemon.hosts.remote import job_status_alerts
 from rltui.daemon.observation import Observation
 from rltui.daemon.orphans import OrphanWatch
@@ -31,7 +29,7 @@ from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
-from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
@@ -62,7 +60,7 @@ class Processes:
         config: Config,
         observation: Observation,
         readings: GpuReadings,
-        memory: MemoryPlan,
+        forecaster: Forecaster,
         servers: Servers,
         *,
         tmux: TmuxHost,
@@ -87,12 +85,12 @@ class Processes:
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
         servers.on_change = self.changes.notify
         servers.is_in_use = lambda: any(runner.lifecycle.busy for runner in self.runners.values())
-        self.forecast = MemoryForecast(setup.layout, self.runners, config.store, memory, readings)
+        self.forecast = MemoryForecast(setup.layout, self.runners, config.store, forecaster, readings)
         self.reservations = ReservationManager(
             setup.record.name,
             self.runners,
             config.store,
-            memory,
+            forecaster,
             readings,
             completed_steps=lambda: observation.progress.progress.step or 0,
         )
@@ -330,9 +328,7 @@ async def unmet_precondition(
     # Read for every start: what others hold by now must not be counted as this component's, where that
     # has to be estimated from changes.
     report = await readings.fresh()
-    if not launch.gpu_memory:
-        return None
-    return lack_of_memory(chosen_devices(launch.gpus, report.devices), launch.gpu_memory)
+    return memory_obstacle(component, launch, report.devices)
 
 
 class _Terminal:

@@ -15,7 +15,7 @@ from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.tasks import Signal
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.store import ConfigStore
-from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.reservations import ReservationFiles
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId
@@ -44,7 +44,7 @@ class ReservationManager:
         experiment: str,
         runners: Mapping[str, ComponentRunner],
         store: ConfigStore,
-        memory: MemoryPlan,
+        forecaster: Forecaster,
         readings: GpuReadings,
         completed_steps: Callable[[], int],
     ) -> None:
@@ -52,7 +52,7 @@ class ReservationManager:
         self._experiment = experiment
         self._runners = runners
         self._store = store
-        self._memory = memory
+        self._forecaster = forecaster
         self._readings = readings
         self._completed_steps = completed_steps
         self._files = ReservationFiles(experiment)
@@ -122,7 +122,7 @@ class ReservationManager:
         needs = [
             reservation.model_copy(update={"experiment": self._experiment})
             for reservation in (
-                self._memory.needs(devices, self._store.files, starts=waiting) if devices else ()
+                self._forecaster.needs(devices, self._store.files, starts=waiting) if devices else ()
             )
         ]
         if not needs:
@@ -193,7 +193,7 @@ class ReservationManager:
         if now - since > _MAX_AGE_S or self._completed_steps() >= steps + _PEAK_STEPS:
             return True
         try:
-            return self._memory.is_engine(name, self._store.files) or self._has_reached_size(name)
+            return self._forecaster.is_engine(name, self._store.files) or self._has_reached_size(name)
         except ConfigError:
             return False
 

@@ -12,7 +12,7 @@ from rltui.core.states import ComponentState
 from rltui.core.text import join_words
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config, Setup
-from rltui.daemon.forecast import RemedyAdvisor
+from rltui.daemon.gpu_advice import RemedyAdvisor
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers

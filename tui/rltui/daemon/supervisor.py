@@ -20,8 +20,8 @@ from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.eval_work import EvalWork
 from rltui.daemon.evals import EvalScheduler
 from rltui.daemon.events import EventBus, Message, config_alert, encode
-from rltui.daemon.forecast import RemedyAdvisor
 from rltui.daemon.gpu import GpuAccount
+from rltui.daemon.gpu_advice import RemedyAdvisor
 from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planned, Planner, refuse_blocked, refuse_unaccepted
 from rltui.daemon.processes import Processes
@@ -31,7 +31,7 @@ from rltui.daemon.tasks import spawn
 from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.step_times import conversion
-from rltui.services.gpu.memory_plan import MemoryPlan
+from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessOwners
 from rltui.services.runs.checkpoints import delete
@@ -55,7 +55,7 @@ class Supervisor:
         self.config = Config(
             setup, events, derive=self.observation.times.derive, choose=self.gpu_readings.chosen
         )
-        memory = MemoryPlan(
+        forecaster = Forecaster(
             layout=setup.layout,
             framework=setup.framework,
             launcher=self.config.launcher,
@@ -64,14 +64,19 @@ class Supervisor:
         )
         self.servers = Servers(setup, self.config, self.observation, events)
         self.processes = run_processes = Processes(
-            setup, events, self.config, self.observation, self.gpu_readings, memory, self.servers, tmux=tmux
+            setup,
+            events,
+            self.config,
+            self.observation,
+            self.gpu_readings,
+            forecaster,
+            self.servers,
+            tmux=tmux,
         )
         self.gpu_account = GpuAccount(
             record.name, run_processes.runners, run_processes.forecast, run_processes.reservations.others
         )
-        remedies = RemedyAdvisor(
-            self.config.store, self.config.launcher, memory, setup.control, self.gpu_readings
-        )
+        remedies = RemedyAdvisor(self.config.store, self.config.launcher, forecaster, self.gpu_readings)
         self.builder = StatusBuilder(
             setup, self.config, self.observation, self.processes, remedies, self.servers
         )
@@ -96,7 +101,7 @@ class Supervisor:
             retries.lifecycle_changed,
             self._announce_end,
         ]
-        servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, memory)
+        servers = EvalServers(setup, self.config, self.processes.runners, self.gpu_readings, forecaster)
         eval_work = EvalWork(
             setup,
             self.config,

@@ -6,7 +6,7 @@ Only those that a config has are offered, so this one table serves every framewo
 
 from __future__ import annotations
 
-from rltui.core.gpu.remedies import Lever, Role
+from rltui.core.gpu.advice import Lever, Role
 
 _TRAINING: tuple[Role, ...] = ("trainer", "sft")
 _RUNNING = frozenset({"allocation", "other"})

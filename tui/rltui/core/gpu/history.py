@@ -1,12 +1,12 @@
-"""Memory that each owner of a device held over time, and its peaks. Pure."""
+"""Memory that each owner of a device held over time. Pure."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rltui.core.gpu.report import GpuHistory, GpuSeries, GpuShare
+from rltui.core.gpu.report import GpuHistory, GpuSeries
 
 FINE_POINTS = 600
 """Number of unmerged samples: ten minutes at one per second."""
@@ -92,35 +92,3 @@ class MemoryHistory:
         zeros = array("I", bytes(4 * len(self._fine.times)))
         coarse = self._coarse.sizes[label][:older]
         return tuple(size * _UNIT for size in (*coarse, *self._fine.sizes.get(label, zeros)))
-
-
-@dataclass(slots=True)
-class Peaks:
-    """Peaks of the newest attempt of each component."""
-
-    _attempts: dict[str, int] = field(default_factory=dict)
-    _peaks: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Component → device key → bytes."""
-
-    def start(self, component: str, attempt: int, peaks: Mapping[str, int]) -> None:
-        """Register a running attempt with the peaks seen so far; a no-op for the attempt already
-        registered.
-        """
-        if self._attempts.get(component) != attempt:
-            self._attempts[component] = attempt
-            self._peaks[component] = dict(peaks)
-
-    def with_peaks(self, device: str, shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
-        """Record who holds a device now, by its key; returns the shares with their peaks."""
-        result = []
-        for share in shares:
-            if share.owner == "component" and share.component in self._peaks:
-                peaks = self._peaks[share.component]
-                peaks[device] = max(peaks.get(device, 0), share.used_bytes)
-                share = share.model_copy(update={"peak_bytes": peaks[device]})
-            result.append(share)
-        return tuple(result)
-
-    def peaks_of(self, component: str) -> Mapping[str, int]:
-        """Bytes by device key; empty for a component without attempt."""
-        return self._peaks.get(component, {})

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.gpu.remedies import MOST_REMEDIES, Case, remedies
+from rltui.core.gpu.advice import MOST_REMEDIES, Case, remedies
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.text import GIB
 from rltui.frameworks import roles

@@ -1,17 +1,16 @@
-"""Forecast of the devices' memory if components start, from config, models and earlier attempts."""
+"""What starts of an experiment's components do to the devices: from config, models and earlier attempts."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.core.failure_cause import LONGEST_LINE
-from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, MemoryUser, ModelShape, budget_bytes
-from rltui.core.gpu.forecast import forecast, needs
-from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReservation, MemoryVerdict
+from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, ModelShape
+from rltui.core.gpu.forecast import Forecast, MemoryUser, forecast, needs
+from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReservation
 from rltui.core.gpu.training import TrainingNeed
 from rltui.core.knobs import display
 from rltui.core.layout import Layout
@@ -24,38 +23,9 @@ from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config.files import FilesCache, read_snapshot
 from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape
+from rltui.services.gpu.peaks import newest_peaks
 from rltui.services.launch import Launcher
-from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
-
-_FILE = "gpu.json"
-
-
-def write_peaks(folder: Path, peak_bytes: Mapping[str, int]) -> None:
-    """Store the peaks of an attempt, by device key.
-
-    Raises:
-        RltuiError: if they cannot be written.
-    """
-    write_atomically(folder / _FILE, json.dumps({"peak_bytes": dict(peak_bytes)}).encode())
-
-
-def read_peaks(folder: Path) -> dict[str, int]:
-    """Device key → peak bytes of an attempt; empty if none are stored or they cannot be parsed."""
-    try:
-        values = json.loads(read_own(folder / _FILE))["peak_bytes"]
-        return {str(device): int(size) for device, size in values.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        return {}
-
-
-def newest_peaks(control: ControlFolder, component: str) -> tuple[int, dict[str, int]] | None:
-    """Number and peaks of the newest attempt that has any, `None` if none has."""
-    for attempt in reversed(control.attempts(component)):
-        if peaks := read_peaks(control.attempt_dir(component, attempt)):
-            return attempt, peaks
-    return None
-
 
 _LIMIT_BYTES = 4 << 20
 """Limit of what is read of a log; the start of eight ranks with progress bars takes some hundred kB."""
@@ -104,34 +74,20 @@ class EngineHistory:
         self._workspace = workspace
         self._attempts: dict[Path, _Attempt] = {}
 
-    def with_engine(self, user: MemoryUser, engine: EngineMemory) -> MemoryUser:
-        measurements = self._log_figures(engine)
-        version = engine.version or (measurements.version if measurements is not None else None)
-        return replace(
-            user,
-            engine=replace(engine, version=version),
-            measurements=measurements,
-            shape=self._shape(engine),
-        )
+    def with_measurements(self, engine: EngineMemory) -> EngineMemory:
+        """`engine` with what is known of it from earlier attempts and its model's files."""
+        return replace(engine, measured=self._measurements(engine), shape=self._shape(engine))
 
-    def _log_figures(self, engine: EngineMemory) -> EngineMeasurements | None:
+    def _measurements(self, engine: EngineMemory) -> EngineMeasurements:
         """Sizes from the newest attempt with the same model that measured its KV cache."""
         for number in reversed(self._control.attempts(engine.component)[-_NEWEST_ATTEMPTS:]):
             attempt = self._attempt(engine.component, number)
-            then, measurements = attempt.engine, attempt.measurements
-            if (
-                then is None
-                or then.model != engine.model
-                or measurements is None
-                or measurements.kv_cache_bytes is None
-            ):
+            then, measured = attempt.engine, attempt.measurements
+            if then is None or then.model != engine.model or measured is None:
                 continue
-            return (
-                measurements
-                if measurements.utilization
-                else replace(measurements, utilization=then.utilization)
-            )
-        return None
+            if measured.kv_cache_bytes is not None:
+                return replace(measured, utilization=measured.utilization or then.utilization)
+        return EngineMeasurements()
 
     def _attempt(self, component: str, number: int) -> _Attempt:
         folder, log = self._control.attempt_dir(component, number), self._control.log_file(component, number)
@@ -148,13 +104,12 @@ class EngineHistory:
         except ConfigError:  # damaged since
             return None
 
-    def _shape(self, engine: EngineMemory) -> ModelShape | None:
+    def _shape(self, engine: EngineMemory) -> ModelShape:
         if engine.model is None:
-            return None
+            return ModelShape()
         folder = model_folder(engine.model, workspace=self._workspace, environment=os.environ)
-        if folder is None:
-            return None
-        return read_shape(folder, dtype=engine.dtype, kv_cache_dtype=engine.kv_cache_dtype)
+        shape = folder and read_shape(folder, dtype=engine.dtype, kv_cache_dtype=engine.kv_cache_dtype)
+        return shape or ModelShape()
 
 
 def _size(path: Path) -> int:
@@ -165,7 +120,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-class MemoryPlan:
+class Forecaster:
     """Forecasts for one experiment. Reads small files; blocking, for some milliseconds at most.
 
     Its methods raise `ConfigError` if layout or config cannot be parsed.
@@ -198,12 +153,13 @@ class MemoryPlan:
             if (engine := self._launcher.engine(component, files)) is None:
                 continue
             for device in self._launcher.devices(component, files):
-                if (size := budget_bytes(device, engine.utilization)) is not None:
+                if (usable := device.usable_bytes) is not None:
+                    size = engine.budget_bytes(usable)
                     budget = GpuBudget(component=component, utilization=engine.utilization, budget_bytes=size)
                     budgets[device.key] = (*budgets.get(device.key, ()), budget)
         return budgets
 
-    def verdicts(
+    def forecast(
         self,
         devices: Sequence[GpuDevice],
         files: ConfigFiles,
@@ -211,8 +167,8 @@ class MemoryPlan:
         starts: Collection[str],
         stops: Collection[str] = (),
         freed: Mapping[str, int] | None = None,
-    ) -> tuple[MemoryVerdict, ...]:
-        """Forecast for the components in `starts`, once those in `stops` are gone, in start order.
+    ) -> tuple[Forecast, ...]:
+        """Forecasts for the components in `starts`, once those in `stops` are gone, in start order.
 
         Jobs that only prepare something are left out: they have ended when the others start.
 
@@ -263,7 +219,7 @@ class MemoryPlan:
         user = replace(user, peak_bytes=peak_bytes, peak_note=note)
         engine = self._launcher.engine(component, files)
         if engine is not None:
-            return self._engines.with_engine(user, engine)
+            return replace(user, engine=self._engines.with_measurements(engine))
         training = self._training(files)
         is_trainer = training is not None and training.training.component == component
         return replace(user, training=training) if is_trainer else user

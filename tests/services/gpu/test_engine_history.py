@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, MemoryUser
+from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, ModelShape
 from rltui.core.text import GIB
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
-from rltui.services.gpu.memory_plan import EngineHistory, read_engine_log
+from rltui.services.gpu.forecast import EngineHistory, read_engine_log
 from rltui.services.runs.experiment_files import ControlFolder
 
 DATA = Path(__file__).parents[2] / "data"
@@ -139,33 +139,32 @@ def attempt(control: ControlFolder, number: int, *, model: str, utilization: flo
     return log
 
 
-def known(control: ControlFolder, knowledge: EngineHistory | None = None) -> MemoryUser:
+def known(control: ControlFolder, knowledge: EngineHistory | None = None) -> EngineMemory:
     knowledge = knowledge or EngineHistory(TINYRL, control, control.path)
     engine = EngineMemory("inference", 0.4, model="m", rules=RULES)
-    return knowledge.with_engine(MemoryUser("inference", ("/GPU-1",)), engine)
+    return knowledge.with_measurements(engine)
 
 
 def test_other_models_tell_nothing(control: ControlFolder) -> None:
     attempt(control, 1, model="m", utilization=0.7, output=CACHE)
     attempt(control, 2, model="other", utilization=0.5, output=CACHE.replace("6.50", "2.00"))
-    measurements = known(control).measurements
-    assert measurements is not None
+    measurements = known(control).measured
     assert (measurements.kv_cache_bytes, measurements.utilization) == (int(6.5 * GIB), 0.7)
 
 
 def test_attempt_that_is_still_loading_is_read_again_as_it_grows(control: ControlFolder) -> None:
     log = attempt(control, 1, model="m", utilization=0.7, output="INFO 11-20 23:33:01 [x.py:1] loading\n")
     knowledge = EngineHistory(TINYRL, control, control.path)
-    assert known(control, knowledge).measurements is None
+    assert known(control, knowledge).measured == EngineMeasurements()
     with log.open("a") as file:
         file.write(CACHE)
-    measurements = known(control, knowledge).measurements
-    assert measurements is not None
+    measurements = known(control, knowledge).measured
+    assert measurements.kv_cache_bytes
     log.write_text("")  # what was found is not asked for again
-    assert known(control, knowledge).measurements == measurements
+    assert known(control, knowledge).measured == measurements
 
 
 def test_engine_that_never_ran_is_known_by_its_config_alone(control: ControlFolder) -> None:
-    user = known(control)
-    assert user.engine is not None
-    assert (user.measurements, user.shape, user.engine.utilization) == (None, None, 0.4)
+    engine = known(control)
+    assert (engine.measured, engine.shape) == (EngineMeasurements(), ModelShape())
+    assert engine.utilization == 0.4
