@@ -29,10 +29,10 @@ def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_l
     models = ("rltui.tinyrl.config",)
     assert imported("import rltui.frameworks.registry, rltui.frameworks.tinyrl", *models, *HEAVY) == []
     ask = (
-        "from rltui.frameworks.base import ConfigFile\n"
+        "from rltui.frameworks.inputs import ConfigFile\n"
         "from rltui.frameworks.tinyrl import TINYRL\n"
         "files = {role: ConfigFile(role, role, {}) for role in ('rl', 'sft')}\n"
-        "assert TINYRL.knobs(files) and TINYRL.check(files)"
+        "assert TINYRL.config.knobs(files) and TINYRL.config.check(files)"
     )
     assert imported(ask, *models, *HEAVY, "tqdm", "numpy") == list(models)
 

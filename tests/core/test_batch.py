@@ -19,7 +19,7 @@ from rltui.core.batch import (
 from rltui.core.config_data import value_at
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.frameworks import registry
-from rltui.frameworks.base import Framework, values_of
+from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.tinyrl import TINYRL
 
@@ -102,7 +102,7 @@ BATCHING = frozenset(
 PRIME_RL = registry.get("prime-rl")
 PRIME_RL_MERGED = registry.get("prime-rl-merged")
 TINYRL_FILES = {"rl": ConfigFile("rl", "/rl.toml", {"orchestrator": {}})}
-NAMES = TINYRL.batch_knobs(TINYRL_FILES) or BatchKnobs("", "", "", "")
+NAMES = TINYRL.config.batch_knobs(TINYRL_FILES) or BatchKnobs("", "", "", "")
 CURRENT = BatchKnobs("batch_size", "token_batch_size", "group_size", "seq_len")
 
 
@@ -120,8 +120,8 @@ def configured(data: Mapping[str, Any], orchestrator: Mapping[str, Any]) -> Conf
 
 
 def rows(framework: Framework, config: ConfigFiles) -> dict[str, KnobInfo]:
-    knobs = framework.knobs(config)
-    values = values_of(knobs, config, framework)
+    knobs = framework.config.knobs(config)
+    values = framework.config.values_of(knobs, config)
     return {
         knob.name: KnobInfo(
             key=knob.name,
@@ -134,7 +134,7 @@ def rows(framework: Framework, config: ConfigFiles) -> dict[str, KnobInfo]:
 
 
 def errors(framework: Framework, config: ConfigFiles) -> list[Problem]:
-    return [problem for problem in framework.check(config) if problem.severity == "error"]
+    return [problem for problem in framework.config.check(config) if problem.severity == "error"]
 
 
 def test_to_tokens_takes_the_factor_away_and_keeps_its_effect() -> None:
@@ -224,7 +224,7 @@ def test_the_rules_take_the_result_there_and_back(
     name: str, group: int, groups: int, mean: float, factor: float | None
 ) -> None:
     framework, data = FRAMEWORKS[name]
-    names = framework.batch_knobs({"rl": ConfigFile("rl", "/rl.toml", data)})
+    names = framework.config.batch_knobs({"rl": ConfigFile("rl", "/rl.toml", data)})
     assert names is not None
     values: dict[str, Any] = {names.batch_size: group * groups, names.group_size: group}
     if names.oversampling is not None and factor is not None:

@@ -52,7 +52,7 @@ def enter(supervisor: Supervisor, component: str, state: ComponentState, reason:
 def make_checkpoints(run_dir: Path, *steps: int) -> None:
     """Complete ones of tinyrl."""
     for step in steps:
-        for part in TINYRL.files.checkpoint_parts:
+        for part in TINYRL.run.locations.checkpoint_parts:
             (run_dir / part.format(step=step)).mkdir(parents=True)
         (run_dir / f"checkpoints/step_{step}/STABLE").touch()
 

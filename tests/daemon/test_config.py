@@ -37,7 +37,7 @@ async def test_with_a_broken_file_there_are_no_other_machines_and_the_usual_file
     assert config.gpu_sources() == ((), None)
     assert len(alert_titles(supervisor)) == 1
     usual = Observation(setup, supervisor.events).folder
-    assert usual.metrics == tuple(Path(setup.record.run_dir) / name for name in TINYRL.files.metrics)
+    assert usual.metrics == tuple(Path(setup.record.run_dir) / name for name in TINYRL.run.locations.metrics)
     with pytest.raises(ConfigError):
         config.knobs({})
 

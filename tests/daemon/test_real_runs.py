@@ -94,7 +94,7 @@ class Replay:
         self.events = EventBus(folder / "journal.jsonl")
         metrics = RunMetrics((folder / "metrics.jsonl",), PRIME_RL, logs=lambda: dict(self._logs))
         self.progress = ProgressTracker(metrics, PRIME_RL, files)
-        run_folder = RunFolder(folder, PRIME_RL.files)
+        run_folder = RunFolder(folder, PRIME_RL.run.locations)
         names = self.progress.component_names
         health = RunHealth("real", run_folder, folder / "journal.jsonl", self.events, names)
         self._runners = {

@@ -21,7 +21,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.tasks import Signal
 from rltui.daemon.transactions import RollbackWatch, Transactions
 from rltui.errors import ConflictError, RltuiError
-from rltui.frameworks.base import ServiceCall
+from rltui.frameworks.launch import ServiceCall
 from rltui.services.processes import AttemptRecord
 from rltui.services.runs.intent import AppliedEdit
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any, TypeVar
+from dataclasses import fields, replace
+from typing import Any
 
 from rltui.frameworks.base import Framework
 
-FrameworkT = TypeVar("FrameworkT", bound=Framework)
+PARTS = ("config", "launch", "servers", "run")
 
 
-def answering(framework: FrameworkT, **answers: Any) -> FrameworkT:
-    """The same framework with other attributes, or functions in place of its methods."""
-    double = copy(framework)
-    vars(double).update(answers)
-    return double
+def answering(framework: Framework, **answers: Any) -> Framework:
+    """The same framework with other functions and values in its parts, or in itself."""
+    for name, answer in answers.items():
+        parts = {part: getattr(framework, part) for part in PARTS}
+        part = next((part for part, value in parts.items() if name in {f.name for f in fields(value)}), None)
+        new = answer if part is None else replace(parts[part], **{name: answer})
+        framework = replace(framework, **{part or name: new})
+    return framework

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.frameworks.base import Resolution
+from rltui.frameworks.launch import Resolution
 
 PARTS = Resolution(
     edits={}, outputs={"trainer": ("out/a_*/trainer.toml",), "env": ("none", "out/envs/*.json")}

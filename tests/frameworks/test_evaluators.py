@@ -11,10 +11,11 @@ from tests.frameworks.prime_rl.runs import of, of_text
 from rltui.core.evals import EvalRequest, EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
+from rltui.frameworks.base import Framework
 from rltui.frameworks.evaluation import EvalCall, EvalModel, Program
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.inputs import ConfigFiles, RunContext
-from rltui.frameworks.prime_rl import CURRENT, MERGED, SPLIT, PrimeRl
+from rltui.frameworks.prime_rl import CURRENT, MERGED, SPLIT
 from rltui.frameworks.registry import get
 
 REQUEST = EvalRequest(env="reverse-text", num_examples=20, rollouts_per_example=3, max_tokens=128)
@@ -134,13 +135,16 @@ SERVER = "--vllm.model /m --server.port 9 --router None"
     ],
 )
 def test_prime_rl_is_evaluated_by_what_its_environment_has(
-    framework: PrimeRl, config: ConfigFiles, installed: dict[str, Program], evaluator: str, server: str
+    framework: Framework, config: ConfigFiles, installed: dict[str, Program], evaluator: str, server: str
 ) -> None:
     assert framework.evaluation.environment(config) == "reverse-text"
     assert framework.evaluation.max_tokens(config) == 128
     call = replace(CALL, programs=installed)
-    assert " ".join(framework.evaluation.command(config, CONTEXT, call).argv).startswith(evaluator)
+    command = framework.evaluation.command(config, CONTEXT, call)
+    assert command is not None
+    assert " ".join(command.argv).startswith(evaluator)
     options = framework.evaluation.server(config, CONTEXT, EvalModel("model", "m", "/m"), 9, "0.4")
+    assert options is not None
     assert " ".join(options.argv).startswith(server)
     base = framework.evaluation.model(config, CONTEXT, EvalTarget(kind="base"))
     assert (base.name, base.step) == ("Qwen/Qwen3-0.6B", 0)

@@ -23,7 +23,7 @@ def generic(*components: dict[str, Any]) -> Framework:
 
 
 def readers(framework: Framework) -> dict[str, tuple[str, ...]]:
-    return {knob.name: knob.readers for knob in framework.knobs(FILES)}
+    return {knob.name: knob.readers for knob in framework.config.knobs(FILES)}
 
 
 def test_without_a_word_every_component_reads_all() -> None:
@@ -56,10 +56,10 @@ def test_every_port_that_is_named_gets_a_number() -> None:
         {"id": "train", "env": {"URL": "http://{host.serve}:{port.serve}", "STORE": "{port.store}"}},
     )
     context = RunContext("/w", "/o", "/o", "one", "python", overrides={"port.store": 9000})
-    values = framework.template_values(FILES, context)
+    values = framework.launch.template_values(FILES, context)
     assert (values["port.serve"], values["port.store"]) == (str(FIRST_PORT), "9000")
     assert values["host.serve"] == "127.0.0.1"
-    assert [item.knob for item in framework.ports(FILES)] == ["port.serve", "port.store"]
+    assert [item.knob for item in framework.launch.ports(FILES)] == ["port.serve", "port.store"]
 
 
 def test_lines_become_rows() -> None:
@@ -101,17 +101,17 @@ def test_other_frameworks_know_better() -> None:
 def test_generic_makes_every_scalar_a_knob() -> None:
     data = {"lr": 1.0, "max_steps": 5, "list": [1], "a": {"b": {"on": True, "x.y": "z"}}}
     files = {"my-run": ConfigFile("my-run", "/c/My Run.toml", data)}
-    assert GENERIC.role("/c/My Run.toml", data) == "my-run"
-    knobs = {knob.name: knob.kind for knob in GENERIC.knobs(files)}
+    assert GENERIC.config.role("/c/My Run.toml", data) == "my-run"
+    knobs = {knob.name: knob.kind for knob in GENERIC.config.knobs(files)}
     assert knobs == {"lr": "float", "max_steps": "int", "a.b.on": "bool", 'a.b."x.y"': "str"}
     assert GENERIC.run.max_steps(files) == 5
-    values = GENERIC.template_values(files, RunContext("/w", "/o", "/py"))
+    values = GENERIC.launch.template_values(files, RunContext("/w", "/o", "/py"))
     assert values["config.my-run"] == "/c/My Run.toml"
 
 
 def test_generic_names_the_file_where_there_are_several() -> None:
     files = {name: ConfigFile(name, f"/c/{name}.toml", {"lr": 1}) for name in ("a", "b")}
-    assert [knob.name for knob in GENERIC.knobs(files)] == ["a.lr", "b.lr"]
+    assert [knob.name for knob in GENERIC.config.knobs(files)] == ["a.lr", "b.lr"]
 
 
 KNOBS = (

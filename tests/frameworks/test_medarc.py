@@ -68,10 +68,10 @@ def test_elsewhere_files_are_prime_rls(tmp_path: Path) -> None:
         "[orchestrator]\nrollouts_per_example = 8\n[trainer]\n[inference]\ngpu_memory_utilization = 0.4\n"
     )
     assert detect([config], workspace=tmp_path).id == "prime-rl-merged"
-    assert MEDARC.fit([(str(config), tomllib.loads(config.read_text()))]) is None
-    assert MEDARC.role("rl.toml", {"trainer": {}}) == "rl"
-    assert [knob.name for knob in MEDARC.knobs(RUN)] == [
-        knob.name for knob in registry.get("prime-rl-merged").knobs(RUN)
+    assert MEDARC.config.fit([(str(config), tomllib.loads(config.read_text()))]) is None
+    assert MEDARC.config.role("rl.toml", {"trainer": {}}) == "rl"
+    assert [knob.name for knob in MEDARC.config.knobs(RUN)] == [
+        knob.name for knob in registry.get("prime-rl-merged").config.knobs(RUN)
     ]
 
 
@@ -100,7 +100,7 @@ def test_launcher_is_told_the_split(devices: tuple[str, ...], text: str, options
 
 
 def value(name: str, context: RunContext, configs: ConfigFiles = RUN) -> TemplateValue:
-    return MEDARC.template_values(configs, context)[name]
+    return MEDARC.launch.template_values(configs, context)[name]
 
 
 def test_what_the_launcher_would_do_wrong_is_said_before_the_start() -> None:
@@ -168,4 +168,4 @@ def test_inheritance_between_files_is_refused() -> None:
         missing = value(name, CONTEXT, configs)
         assert isinstance(missing, Missing)
         assert "rltui up @ BASE.toml @ THIS.toml" in missing.hint
-    assert not MEDARC.resolutions(configs, CONTEXT)
+    assert not MEDARC.launch.resolutions(configs, CONTEXT)

@@ -29,7 +29,7 @@ def parsed(texts: dict[str, str]) -> ConfigFiles:
 
 
 def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
-    knobs = framework.knobs(files)
+    knobs = framework.config.knobs(files)
     catalog = KnobCatalog(framework, components=(), launched={})
     return catalog.rows([knob for knob in knobs if knob.file in files], files, {})
 
@@ -72,7 +72,7 @@ def test_the_trainer_still_takes_the_orchestrators_sequences(lengths: tuple[int 
     keys = ("seq_len", "orchestrator.seq_len", "trainer.model.seq_len")
     text = edit(example()["rl"], dict(zip(keys, lengths, strict=True)))
     texts = example() | {"rl": text}
-    if any(problem.severity == "error" for problem in TINYRL.check(parsed(texts))):
+    if any(problem.severity == "error" for problem in TINYRL.config.check(parsed(texts))):
         pytest.skip("refused as it is")
     before = {row.key: row.value for row in rows(TINYRL, parsed(texts))}
     (shorter,) = advice(TINYRL, texts, "trainer", "allocation")
@@ -83,7 +83,7 @@ def test_the_trainer_still_takes_the_orchestrators_sequences(lengths: tuple[int 
 
 
 def edited(texts: dict[str, str], remedy: Remedy) -> dict[str, str]:
-    known = {knob.name: knob for knob in TINYRL.knobs(parsed(texts))}
+    known = {knob.name: knob for knob in TINYRL.config.knobs(parsed(texts))}
     for name, value in remedy.edits.items():
         knob = known[name]
         texts = texts | {knob.file: edit(texts[knob.file], {knob.key: value})}
@@ -91,7 +91,7 @@ def edited(texts: dict[str, str], remedy: Remedy) -> dict[str, str]:
 
 
 def errors_after(texts: dict[str, str], remedy: Remedy) -> list[str]:
-    problems = TINYRL.check(parsed(edited(texts, remedy)))
+    problems = TINYRL.config.check(parsed(edited(texts, remedy)))
     return [problem.message for problem in problems if problem.severity == "error"]
 
 

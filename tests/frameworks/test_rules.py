@@ -16,7 +16,6 @@ from rltui.core.toml.values import split_key
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
-from rltui.frameworks.schemas import SchemaFramework
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -75,7 +74,7 @@ def edited(base: str, edits: str) -> ConfigFiles:
 @pytest.mark.parametrize(("base", "edits", "verdict"), cases())
 def test_what_is_said_of_a_file(base: str, edits: str, verdict: str) -> None:
     configs, framework = edited(base, edits), registry.get(BASES[base][0])
-    problems = framework.check(configs)
+    problems = framework.config.check(configs)
     errors = [problem.message for problem in problems if problem.severity == "error"]
     kind, colon, words = verdict.partition(": ")
     name, is_value, value = verdict.partition(" is ")
@@ -89,8 +88,9 @@ def test_what_is_said_of_a_file(base: str, edits: str, verdict: str) -> None:
         ), problems
         assert severity == "error" or not errors
     elif is_value:
-        assert isinstance(framework, SchemaFramework)
-        assert framework.values(configs)[name] == json.loads(value)
+        values = framework.config.values_of(framework.config.knobs(configs), configs)
+        nothing = {framework.config.none_text(file) for file in configs.values()}
+        assert (None if values[name] in nothing else values[name]) == json.loads(value)
     else:
         others = [problem.text for problem in problems if problem.severity != "hint"]
         assert {"sound": others, "no error": errors}[verdict] == []

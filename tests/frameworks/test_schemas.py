@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.fakes.frameworks import answering
 
 from rltui.core.config_report import Problem
 from rltui.core.config_schema import ConfigSchema
 from rltui.core.rules import Rule, Values
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
-from rltui.frameworks.schemas import Concept, Names, Overlay, SchemaFramework
+from rltui.frameworks.schemas import Concept, Grammar, Names, Overlay, SchemaConfig
 
 OVERLAY = Overlay.parse("""
 [readers]
@@ -90,14 +90,18 @@ SCHEMA = ConfigSchema(document())
 SFT = ConfigSchema(table(lr={"type": "number", "default": 1.0}, offload_all=whole(0), seed=whole(1)))
 
 
-class Engine(SchemaFramework):
-    overlay, reader = OVERLAY, "the engine"
-    namespaces: Mapping[str, str] = {"rl": "", "sft": "sft"}
+GRAMMAR = Grammar(
+    reader="the engine",
+    overlay=OVERLAY,
+    namespaces={"rl": "", "sft": "sft"},
+    schema=lambda file: {"rl": SCHEMA, "sft": SFT}[file.role],
+)
 
 
-def over(rules: tuple[Rule, ...] = (), schema: ConfigSchema = SCHEMA, **more: Any) -> Engine:
+def over(rules: tuple[Rule, ...] = (), schema: ConfigSchema = SCHEMA, **more: Any) -> SchemaConfig:
     schemas = {"rl": schema, "sft": SFT}
-    return answering(Engine(), schema=lambda file: schemas[file.role], rules=lambda names: rules, **more)
+    grammar = replace(GRAMMAR, schema=lambda file: schemas[file.role], rules=lambda names: rules)
+    return SchemaConfig(replace(grammar, **more))
 
 
 def files(rl: str | None = "", sft: str | None = None) -> ConfigFiles:
@@ -109,7 +113,7 @@ def files(rl: str | None = "", sft: str | None = None) -> ConfigFiles:
     }
 
 
-def problems(configs: Engine, loaded: ConfigFiles) -> list[tuple[str, str | None, str]]:
+def problems(configs: SchemaConfig, loaded: ConfigFiles) -> list[tuple[str, str | None, str]]:
     return [(problem.severity, problem.key, problem.message) for problem in configs.check(loaded)]
 
 
@@ -187,7 +191,8 @@ def test_the_name_that_the_file_uses_goes_first() -> None:
     json_schema = document()
     json_schema["$defs"]["Orchestrator"]["properties"]["batch_size"]["x-aliases"] = ["batch"]
     schema = ConfigSchema(json_schema)
-    configs = answering(over(schema=schema), rules=lambda names: (always(names("batch")),))
+    configs = over(schema=schema)
+    configs = SchemaConfig(replace(configs.grammar, rules=lambda names: (always(names("batch")),)))
     for name in ("orchestrator.batch_size", "orchestrator.batch"):
         loaded = files(f"{name} = 3")
         assert (configs.names(loaded)("batch"), configs.values(loaded)[name]) == (name, 3)
@@ -327,7 +332,7 @@ def test_files_are_read_once_each_and_by_identity() -> None:
         seen.append(file)
         return SCHEMA
 
-    configs = answering(Engine(), schema=schema)
+    configs = SchemaConfig(replace(GRAMMAR, schema=schema))
     by_text = {text: files(f"max_steps = {text}") for text in ("1", "1.0", "true")}
     for _ in range(3):
         assert [repr(configs.values(config)["max_steps"]) for config in by_text.values()] == ["1", "1", "1"]

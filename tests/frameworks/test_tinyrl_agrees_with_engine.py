@@ -43,7 +43,12 @@ def files(role: str, text: str) -> ConfigFiles:
     return {name: ConfigFile(name, f"/{name}.toml", tomllib.loads(lines)) for name, lines in texts.items()}
 
 
-KNOBS = [knob for role, text in BASE.items() for knob in TINYRL.knobs(files(role, text)) if knob.file == role]
+KNOBS = [
+    knob
+    for role, text in BASE.items()
+    for knob in TINYRL.config.knobs(files(role, text))
+    if knob.file == role
+]
 
 
 def dumped(role: str, text: str) -> dict[str, Any]:
@@ -59,8 +64,8 @@ def test_values_are_what_the_engine_resolves(lines: str) -> None:
     engine = RlConfig.model_validate(tomllib.loads(lines))
     resolved = {name: value_at(engine.model_dump(mode="json"), name) for name in (knob.key for knob in KNOBS)}
     configs = files("rl", lines)
-    ours = TINYRL.values(configs)
-    names = {knob.name for knob in TINYRL.knobs(configs)}
+    knobs = TINYRL.config.knobs(configs)
+    ours, names = TINYRL.config.values_of(knobs, configs), {knob.name for knob in knobs}
     assert len(names) > 30
     assert {name: ours[name] for name in names} == {name: resolved[name] for name in names}
 
@@ -87,7 +92,7 @@ def engine_accepts(role: str, text: str) -> bool:
 
 
 def framework_accepts(role: str, text: str) -> bool:
-    return not any(problem.severity == "error" for problem in TINYRL.check(files(role, text)))
+    return not any(problem.severity == "error" for problem in TINYRL.config.check(files(role, text)))
 
 
 ODD = [
@@ -147,10 +152,12 @@ def of_the_engine() -> list[Path]:
 @pytest.mark.parametrize("path", of_the_engine(), ids=lambda path: path.name)
 def test_shipped_examples_are_sound(path: Path) -> None:
     data = tomllib.loads(path.read_text())
-    role = TINYRL.role(str(path), data)
+    role = TINYRL.config.role(str(path), data)
     if role is None:
         pytest.skip("of another framework")
-    problems = TINYRL.check({"rl": ConfigFile("rl", "/rl.toml", {}), role: ConfigFile(role, str(path), data)})
+    problems = TINYRL.config.check(
+        {"rl": ConfigFile("rl", "/rl.toml", {}), role: ConfigFile(role, str(path), data)}
+    )
     assert [problem for problem in problems if problem.file == str(path)] == []
 
 
@@ -184,7 +191,9 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
         assert launch.port == 4711
     request = EvalRequest(env="reverse-text", num_examples=7, max_tokens=99, arguments=("--seed", "6"))
     call = EvalCall(request, "http://127.0.0.1:4711/v1", "/w/base", "/results")
-    argv = TINYRL.evaluation.command(configs, launcher.context(configs), call).argv
+    command = TINYRL.evaluation.command(configs, launcher.context(configs), call)
+    assert command is not None
+    argv = command.argv
     launcher.assign(COMPONENT, {"command": argv})
     assert launcher.launch(COMPONENT, configs, resume_step=None).argv == argv
     parsed = load_config(EvalConfig, parse_arguments(words_of(argv), EVAL_OPTIONS))

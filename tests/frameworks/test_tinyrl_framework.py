@@ -38,14 +38,14 @@ def files(rl: str | None = BASE, sft: str | None = None) -> ConfigFiles:
 
 
 def test_shared_seq_len_fills_the_others() -> None:
-    defaults = TINYRL.defaults(files())
+    defaults = TINYRL.config.defaults(files())
     assert defaults["orchestrator.seq_len"] == defaults["trainer.model.seq_len"] == 256
     assert defaults["orchestrator.max_inflight_rollouts"] == 128
 
 
 @pytest.mark.parametrize("line", [f"batch_size = {10**400}", f"max_inflight_rollouts = {-(10**400)}"])
 def test_huge_numbers_are_refused(line: str) -> None:
-    problems = TINYRL.check(files(f"[orchestrator]\noversampling_factor = 1.5\n{line}"))
+    problems = TINYRL.config.check(files(f"[orchestrator]\noversampling_factor = 1.5\n{line}"))
     (error,) = [problem.message for problem in problems if problem.severity == "error"]
     assert "64 bits" in error or "the smallest allowed is 1" in error
 
@@ -55,14 +55,14 @@ def test_huge_numbers_are_refused(line: str) -> None:
 )
 def test_what_is_below_a_wrong_value_is_no_further_problem(lines: str) -> None:
     broken = files(lines)
-    assert len([problem for problem in TINYRL.check(broken) if problem.severity == "error"]) == 1
-    TINYRL.template_values(broken, context())
-    assert (TINYRL.derive(broken), TINYRL.gpu_needs.engine(files("inference = 5"))) == ((), None)
-    assert TINYRL.ports(files("inference = 5")) == ()
+    assert len([problem for problem in TINYRL.config.check(broken) if problem.severity == "error"]) == 1
+    TINYRL.launch.template_values(broken, context())
+    assert (TINYRL.config.derive(broken), TINYRL.gpu_needs.engine(files("inference = 5"))) == ((), None)
+    assert TINYRL.launch.ports(files("inference = 5")) == ()
 
 
 def test_main_knobs_come_first_in_our_order() -> None:
-    knobs = TINYRL.knobs(files(BASE, SFT))
+    knobs = TINYRL.config.knobs(files(BASE, SFT))
     main = [knob.main for knob in knobs]
     assert main == sorted(main, reverse=True)
     assert [knob.name for knob in knobs[:3]] == ["model.name", "max_steps", "seq_len"]
@@ -73,7 +73,7 @@ def test_main_knobs_come_first_in_our_order() -> None:
 
 
 def test_derived_values_are_those_of_both_files() -> None:
-    derived = {item.name: item.value for item in TINYRL.derive(files(BASE, SFT))}
+    derived = {item.name: item.value for item in TINYRL.config.derive(files(BASE, SFT))}
     assert derived["prompts per step"] == 8
     assert derived["sft micro-batches per optimizer step"] == 32
 
@@ -83,35 +83,37 @@ def context(**more: Any) -> RunContext:
 
 
 def test_template_values() -> None:
-    values = TINYRL.template_values(
+    values = TINYRL.launch.template_values(
         files(BASE + "server = { port = 8123, host = '0.0.0.0' }\n", SFT), context()
     )
     assert values["model_path"] == "/w/outputs/base"
     assert (values["host.inference"], values["port.inference"]) == ("127.0.0.1", "8123")
     assert values["config.sft"] == "/c/sft.toml"
     assert values["resume"] == values["overrides"] == ()
-    moved = TINYRL.template_values(files(), context(resume_step=5, overrides={"inference.server.port": 8001}))
+    moved = TINYRL.launch.template_values(
+        files(), context(resume_step=5, overrides={"inference.server.port": 8001})
+    )
     assert moved["resume"] == ("--ckpt.resume-step", "5")
     assert moved["overrides"] == ("--inference.server.port", "8001")
     assert moved["port.inference"] == "8001"
     resumes = files(BASE.replace("[ckpt]", "[ckpt]\nresume_step = 7"))
-    assert TINYRL.template_values(resumes, context())["resume"] == ("--ckpt.resume-step", "0")
+    assert TINYRL.launch.template_values(resumes, context())["resume"] == ("--ckpt.resume-step", "0")
     with pytest.raises(ConfigError, match=r"no sft\.toml") as caught:
         render("{config.sft}", moved, where="tinyrl.toml: component 'sft'")
     assert "add sft.toml next to the config" in caught.value.hint
 
 
 def test_port_may_be_chosen_anew_unless_the_config_gives_the_address_too() -> None:
-    (port,) = TINYRL.ports(files(BASE + "server = { port = 8123 }\n"))
+    (port,) = TINYRL.launch.ports(files(BASE + "server = { port = 8123 }\n"))
     assert (port.component, port.knob, port.port) == ("inference", "inference.server.port", 8123)
     assert set(port.readers) == {"inference", "orchestrator"}
     url = '[orchestrator.client]\nbase_url = "http://127.0.0.1:8000/v1"\n'
-    assert TINYRL.ports(files(BASE + url)) == ()
-    assert TINYRL.ports(files(BASE + 'server = { port = "many" }\n')) == ()
+    assert TINYRL.launch.ports(files(BASE + url)) == ()
+    assert TINYRL.launch.ports(files(BASE + 'server = { port = "many" }\n')) == ()
 
 
 def test_every_knob_explains_itself() -> None:
-    knobs = TINYRL.knobs(files(BASE, SFT))
+    knobs = TINYRL.config.knobs(files(BASE, SFT))
     names = [knob.name for knob in knobs]
     assert len(set(names)) == len(names)
     for knob in knobs:
@@ -122,7 +124,7 @@ def test_every_knob_explains_itself() -> None:
 
 
 def test_readers_follow_from_what_is_read() -> None:
-    readers = {knob.name: set(knob.readers) for knob in TINYRL.knobs(files(BASE, SFT))}
+    readers = {knob.name: set(knob.readers) for knob in TINYRL.config.knobs(files(BASE, SFT))}
     assert readers["model.name"] == {"inference", "orchestrator", "trainer"}
     assert readers["inference.server.port"] == {"inference", "orchestrator"}
     assert readers["max_steps"] == readers["ckpt.interval"] == {"orchestrator", "trainer"}
@@ -133,7 +135,7 @@ def test_readers_follow_from_what_is_read() -> None:
 def test_every_program_that_computes_does_so_on_the_first_device() -> None:
     def gpu_values(*cuda_devices: str) -> dict[str, object]:
         configs = files(BASE + "gpu_memory_utilization = 0.4\n")
-        values = TINYRL.template_values(configs, context(cuda_devices=cuda_devices))
+        values = TINYRL.launch.template_values(configs, context(cuda_devices=cuda_devices))
         return {name: value for name, value in values.items() if name.startswith("gpu")}
 
     assert gpu_values("GPU-1", "GPU-2") == {
@@ -179,7 +181,9 @@ def test_only_the_task_that_there_is_is_evaluated() -> None:
 
 
 def test_advice_names_a_knob_with_its_value() -> None:
-    advice = TINYRL.advice(files(BASE.replace("[ckpt]", "[orchestrator.sampling]\nmax_tokens = 8\n[ckpt]")))
+    advice = TINYRL.config.advice(
+        files(BASE.replace("[ckpt]", "[orchestrator.sampling]\nmax_tokens = 8\n[ckpt]"))
+    )
     assert advice["truncation"] == "in this config: orchestrator.sampling.max_tokens 8 → 16"
     assert advice["kl"] == "in this config: trainer.optim.lr 0.0003 → 0.00015"
-    assert TINYRL.advice(files(rl=None, sft=SFT)) == {}
+    assert TINYRL.config.advice(files(rl=None, sft=SFT)) == {}

@@ -21,7 +21,7 @@ from rltui.frameworks.evaluation import EvalCall, Program
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
-from rltui.frameworks.verifiers import VF_RL, VfRl, lacking
+from rltui.frameworks.verifiers import VF_RL, lacking
 from rltui.services.metrics.sources import LogMetrics
 
 DATA = Path(__file__).parents[1] / "data/verifiers"
@@ -40,12 +40,12 @@ def test_its_file_is_told_from_those_of_others() -> None:
     assert registry.detect([("vf.toml", SEED)]) is VF_RL
     assert registry.detect([("vf.toml", SEED)], installed="prime-rl") is VF_RL
     assert registry.layout_for(VF_RL, ["rl"]) == "verifiers"
-    assert VF_RL.role("rl.toml", {"model": {"name": "m"}, "trainer": {"args": {}}}) is None
-    assert VF_RL.fit([("a.toml", SEED), ("b.toml", SEED)]) is None
+    assert VF_RL.config.role("rl.toml", {"model": {"name": "m"}, "trainer": {"args": {}}}) is None
+    assert VF_RL.config.fit([("a.toml", SEED), ("b.toml", SEED)]) is None
 
 
 def test_what_follows_from_the_file_of_the_tutorial() -> None:
-    figures = {item.name: item.value for item in VF_RL.derive(files())}
+    figures = {item.name: item.value for item in VF_RL.config.derive(files())}
     assert figures["prompts per step"] == 8
     assert figures["micro-batches per optimizer step"] == 8
     assert VF_RL.run.max_steps(files()) == 100
@@ -53,7 +53,7 @@ def test_what_follows_from_the_file_of_the_tutorial() -> None:
 
 
 def test_vllm_takes_options_that_are_no_knobs_here() -> None:
-    values = VF_RL.template_values(files(inference__args__max_lora_rank=8, inference__gpus=2), CONTEXT)
+    values = VF_RL.launch.template_values(files(inference__args__max_lora_rank=8, inference__gpus=2), CONTEXT)
     assert values["vllm_arguments"] == (
         "--enforce-eager", "--max-lora-rank", "8", "--data-parallel-size", "2", "--port", "8000",
     )  # fmt: skip
@@ -62,16 +62,22 @@ def test_vllm_takes_options_that_are_no_knobs_here() -> None:
 
 
 def test_both_programs_learn_another_port_and_the_folder_of_the_run() -> None:
-    (port,) = VF_RL.ports(files())
+    (port,) = VF_RL.launch.ports(files())
     assert (port.knob, port.port) == ("inference.args.port", 8000)
     context = RunContext("/w", "/w/out", "python", overrides={port.knob: 8005})
-    assert VF_RL.template_values(files(), context)["vllm_arguments"] == ("--enforce-eager", "--port", "8005")
-    (copy,) = VF_RL.resolutions(files(), context)
+    assert VF_RL.launch.template_values(files(), context)["vllm_arguments"] == (
+        "--enforce-eager",
+        "--port",
+        "8005",
+    )
+    (copy,) = VF_RL.launch.resolutions(files(), context)
     assert copy.edits == {"rl": {"trainer.args.output_dir": "/w/out", "trainer.args.vllm_server_port": 8005}}
 
 
 def test_the_programs_do_not_share_a_gpu() -> None:
-    missing = VF_RL.template_values(files(), RunContext("/w", "/o", "python", devices=("0",)))["gpus.trainer"]
+    missing = VF_RL.launch.template_values(files(), RunContext("/w", "/o", "python", devices=("0",)))[
+        "gpus.trainer"
+    ]
     assert isinstance(missing, Missing)
     assert "rltui convert --to prime-rl" in missing.hint
 
@@ -82,7 +88,9 @@ def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
     """
     log = tmp_path / "output.log"
     log.write_bytes((DATA / "trainer.log").read_bytes())
-    rows = LogMetrics(VfRl().progress.log_row, VF_RL.progress.log_marks, redraws=True).read({"trainer": log})
+    rows = LogMetrics(VF_RL.with_schemas({}).progress.log_row, VF_RL.progress.log_marks, redraws=True).read(
+        {"trainer": log}
+    )
     assert [row["step"] for row in rows] == [10, 11, 12]
     first, *_, last = rows
     assert first["time/step"] == 2.45
@@ -106,7 +114,7 @@ def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
 )
 def test_figures_as_texts_and_wild_ones(figures: str, row: dict[str, Any] | None) -> None:
     line = f"\r 12%|#2        | 12/100 [00:10<15:02,  9.10s/it]\r      \r{figures}".encode()
-    fresh = VfRl()
+    fresh = VF_RL.with_schemas({})
     assert fresh.progress.log_row("trainer", figures) is None
     parsed = fresh.progress.log_row("trainer", plain_text(decode_line(line, folded=False)))
     if row is None:
@@ -144,10 +152,10 @@ def test_which_verifiers_still_has_it(installed: dict[str, str], words: str) -> 
 def test_it_is_written_for_prime_rl(to: str, group: tuple[str, str], environment: tuple[str, str]) -> None:
     target = registry.get(to)
     configs = files(trainer__args__mask_ratio_low=0.2, trainer__args__lr_scheduler_type="polynomial")
-    made = VF_RL.converted(configs, target)
+    made = VF_RL.conversions[to](configs, target)
     assert made is not None
     data = tomllib.loads(made.text)
-    problems = target.check({"rl": ConfigFile("rl", "/w/rl.toml", data)})
+    problems = target.config.check({"rl": ConfigFile("rl", "/w/rl.toml", data)})
     assert [problem.message for problem in problems if problem.severity == "error"] == []
     assert data[group[0]][group[1]] == 16
     assert data["orchestrator"]["train"]["source"][0]["env"][environment[0]][environment[1]] == "reverse-text"
@@ -163,12 +171,13 @@ def test_it_is_written_for_prime_rl(to: str, group: tuple[str, str], environment
 
 
 def test_it_is_written_for_nobody_else() -> None:
-    assert VF_RL.converted(files(), registry.get("prime-rl-split")) is None
-    assert VF_RL.converted(files(trainer__args__batch_size="x"), registry.get("prime-rl")) is None
+    assert VF_RL.conversions.keys() == {"prime-rl", "prime-rl-merged"}
+    faulty = files(trainer__args__batch_size="x")
+    assert VF_RL.conversions["prime-rl"](faulty, registry.get("prime-rl")) is None
 
 
 def test_advice_names_the_levers_with_the_values_of_the_config() -> None:
-    advice = VF_RL.advice(files())
+    advice = VF_RL.config.advice(files())
     assert "trainer.args.learning_rate 1e-05 → 5e-06" in advice["grad-norm"]
     assert "trainer.args.rollouts_per_example 16 → 32" in advice["reward-collapse"]
     assert "trainer.args.max_tokens 128 → 256" in advice["truncation"]
@@ -193,22 +202,19 @@ def test_an_evaluation_is_by_the_installed_vf_eval() -> None:
         "/r",
         {"vf-eval": Program("0.1.9.post3", "verifiers.scripts.eval:main")},
     )
-    assert evaluation.command(files(), CONTEXT, call).argv[:4] == (
-        "uv",
-        "run",
-        "vf-eval",
-        "reverse-text",
-    )
+    command = evaluation.command(files(), CONTEXT, call)
+    assert command is not None
+    assert command.argv[:4] == ("uv", "run", "vf-eval", "reverse-text")
 
 
 def test_what_helps_where_memory_does_not_suffice() -> None:
     """The order of the tutorial: micro-batch, sequence, checkpointing, LoRA."""
     configs = files(trainer__args__use_lora=False)
-    values = VF_RL.values(configs)
+    values = VF_RL.config.values_of(VF_RL.config.knobs(configs), configs)
     knobs = [
         KnobInfo(key=knob.name, file="vf.toml", value=values[knob.name], kind=knob.kind, readers=knob.readers,
                  bounds=knob.bounds, is_set=True)
-        for knob in VF_RL.knobs(configs)
+        for knob in VF_RL.config.knobs(configs)
     ]  # fmt: skip
     case = Case(OutOfMemory(kind="allocation"), knobs, "trainer", tables=TABLES)
     assert [remedy.edits for remedy in remedies(case, LEVERS)] == [

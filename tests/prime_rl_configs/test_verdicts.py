@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.frameworks.prime_rl.runs import framework
 from tests.prime_rl_configs.conftest import Real
 from tests.prime_rl_configs.rule_edits import MAKERS
 from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 
 from rltui.core.config_report import Problem
+from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.prime_rl.configs import CURRENT, snapshots
 from rltui.frameworks.prime_rl.detection import role_in
 
 pytestmark = [pytest.mark.primerl, pytest.mark.timeout(900)]
 FIXTURES = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c"
-OURS_NOW = framework(CURRENT).with_schemas({role: snapshots(CURRENT, role)[-1] for role in ("rl", "sft")})
+OURS_NOW = registry.get(CURRENT).with_schemas({role: snapshots(CURRENT, role)[-1] for role in ("rl", "sft")})
 """With the schemas that were asked of the same commit."""
 SEED = 20_260_821
 ROUNDS = 12
@@ -57,7 +57,7 @@ def bases(real: Real, role: str) -> list[tuple[str, dict[str, Any]]]:
 def variants(real: Real, role: str) -> list[Variant]:
     chance = random.Random(f"{SEED} {role}")
     start = bases(real, role)
-    knobs = OURS_NOW.knobs({role: ConfigFile(role, "/x.toml", start[0][1])})
+    knobs = OURS_NOW.config.knobs({role: ConfigFile(role, "/x.toml", start[0][1])})
     edits = [*of_knobs(knobs, chance), *of_rules(MAKERS[role], chance, rounds=ROUNDS)]
     made = [Variant(name, (), config) for name, config in start]
     for one in edits:
@@ -82,7 +82,7 @@ def test_nothing_is_refused_that_it_takes(real: Real, role: str, capsys: pytest.
     left: Counter[str] = Counter()
     wrong: list[str] = []
     for variant in variants(real, role):
-        problems = OURS_NOW.check({role: ConfigFile(role, f"/{variant.origin}", variant.config)})
+        problems = OURS_NOW.config.check({role: ConfigFile(role, f"/{variant.origin}", variant.config)})
         theirs = real.errors(role, variant.config)
         outcome = verdict(problems, theirs)
         counts[outcome] += 1
@@ -109,8 +109,10 @@ def test_every_file_of_the_checkout_is_judged_as_it_does(real: Real) -> None:
             continue
         file = ConfigFile(role, str(path), config)
         theirs = real.errors(role, config)
-        for ours in (OURS_NOW, framework(CURRENT)):
-            errors = [problem.message for problem in ours.check({role: file}) if problem.severity == "error"]
+        for ours in (OURS_NOW, registry.get(CURRENT)):
+            errors = [
+                problem.message for problem in ours.config.check({role: file}) if problem.severity == "error"
+            ]
             assert not errors or theirs, (path, errors)
         checked += 1
     assert checked > 40

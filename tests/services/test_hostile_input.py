@@ -225,8 +225,8 @@ def test_names_in_a_run_folder(names: list[str]) -> None:
     framework = registry.get("tinyrl")
     root = Path(tempfile.mkdtemp())
     for name in [*names, "step_" + "9" * 200, "step_5"]:
-        (root / framework.files.checkpoints / name).mkdir(parents=True, exist_ok=True)
-    folder = RunFolder(root, framework.files)
+        (root / framework.run.locations.checkpoints / name).mkdir(parents=True, exist_ok=True)
+    folder = RunFolder(root, framework.run.locations)
     assert all(step < 10**15 for step in folder.checkpoint_folders())
     folder.latest_checkpoint()
     (root / ".rltui/components/trainer/attempt-").mkdir(parents=True)

@@ -15,10 +15,11 @@ from rltui.core.gpu.report import GpuDevice
 from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework, Resolution
+from rltui.frameworks.base import Framework
 from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.launch import Resolution
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.gpu.cuda import DEVICE_ORDER
 from rltui.services.launch import Launcher

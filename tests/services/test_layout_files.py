@@ -35,7 +35,7 @@ def test_tinyrl_layout_is_filled() -> None:
     layout = layout_files.load(layout_files.find("tinyrl"))
     framework = registry.get(layout.framework)
     files = {role: ConfigFile(role, f"/c/{role}.toml", {}) for role in ("rl", "sft")}
-    values = framework.template_values(files, RunContext("/w", "/w/out", "/py", resume_step=3))
+    values = framework.launch.template_values(files, RunContext("/w", "/w/out", "/py", resume_step=3))
     for spec in layout.component:
         assert render_arguments(spec.command, values, where="x")
         for text in (spec.cwd, spec.gpus, spec.port, spec.creates, *spec.env.values()):

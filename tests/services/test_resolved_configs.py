@@ -15,8 +15,8 @@ import pytest
 
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks.base import Resolution
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
+from rltui.frameworks.launch import Resolution
 from rltui.services.resolved_configs import CACHE_TTL_S, ResolvedFiles, Resolver
 
 FILES: ConfigFiles = {"rl": ConfigFile("rl", "/c/rl.toml", {"max_steps": 3, "clean": True})}

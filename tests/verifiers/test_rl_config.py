@@ -69,7 +69,7 @@ def test_rules_of_ours_agree_with_it(project: Path, edit: str, ours: list[str], 
     key = edit.partition(" ")[0]
     lines = [line for line in SEED.splitlines() if not line.startswith(f"{key} ")]
     config.write_text("\n".join([*lines, edit]))
-    problems = VF_RL.check({"rl": ConfigFile("rl", str(config), tomllib.loads(config.read_text()))})
+    problems = VF_RL.config.check({"rl": ConfigFile("rl", str(config), tomllib.loads(config.read_text()))})
     assert all(any(words in problem.message for problem in problems) for words in ours)
     assert bool(ours) is bool(problems)
     models = FrameworkModels(VF_RL, project)
@@ -100,7 +100,7 @@ def test_vf_vllm_is_called_as_vf_rl_calls_it(edits: dict[str, Any]) -> None:
         [interpreter("0.1.9"), "-c", script, json.dumps(data)], capture_output=True, text=True, check=True
     ).stdout.split()
     configs = {"rl": ConfigFile("rl", "/w/vf.toml", data)}
-    values = VF_RL.template_values(configs, RunContext("/w", "/o", "python", run=("uv", "run")))
+    values = VF_RL.launch.template_values(configs, RunContext("/w", "/o", "python", run=("uv", "run")))
     options = values["vllm_arguments"]
     assert isinstance(options, tuple)
     ours = ("uv", "run", "vf-vllm", "--model", str(values["model"]), *options)

@@ -8,21 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from rltui.core.template import render, render_arguments
-from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
-from rltui.frameworks.prime_rl import PrimeRl
 from rltui.services import layout_files
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 CONTEXT = RunContext("/w", "/w/out", "/py", name="one", run=("uv", "run"), run_id="abc")
-
-
-def framework(name: str) -> PrimeRl:
-    """A generation by its id."""
-    target = registry.get(name)
-    assert isinstance(target, PrimeRl)
-    return target
 
 
 def files(generation: str, **named: str) -> ConfigFiles:
@@ -49,15 +40,15 @@ def commands(framework: Framework, layout: str, configs: ConfigFiles, context: R
     """The shipped layout with every placeholder filled, by component; also ports, probes, URLs."""
     spec_file = layout_files.find(layout)
     filled = layout_files.with_instances(
-        layout_files.load(spec_file), framework.instances(configs), spec_file
+        layout_files.load(spec_file), framework.launch.instances(configs), spec_file
     )
     made = {
         name: f"/m/{name}"
-        for resolution in framework.resolutions(configs, context)
+        for resolution in framework.launch.resolutions(configs, context)
         for output in resolution.outputs
         for name in ([f"{output}.reverse-text"] if resolution.is_many(output) else [output])
     }
-    values = framework.template_values(configs, replace(context, resolved=made))
+    values = framework.launch.template_values(configs, replace(context, resolved=made))
     for spec in filled.automatic:
         for text in (
             spec.port,

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.frameworks.prime_rl.runs import DATA, framework, of
+from tests.frameworks.prime_rl.runs import DATA, of
 
 from rltui.core.knobs import Knob
+from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, OVERLAY, PARTS, SPLIT, snapshots
 
@@ -44,14 +45,14 @@ def test_every_concept_and_what_a_shared_key_fills_is_a_key_of_some_release() ->
 @ERAS
 def test_each_generation_has_a_screenful_of_main_knobs(generation: str, era: str) -> None:
     files = of(**{role: data for role, data in real(era).items() if role != "sft"})
-    main = [knob for knob in framework(generation).knobs(files) if knob.main]
+    main = [knob for knob in registry.get(generation).config.knobs(files) if knob.main]
     assert 15 < len(main) < 50
     assert all(knob.help.endswith(".") and knob.readers for knob in main)
 
 
 @ERAS
 def test_real_files_are_sound(generation: str, era: str) -> None:
-    problems = framework(generation).check(of(**real(era)))
+    problems = registry.get(generation).config.check(of(**real(era)))
     faults = [problem for problem in problems if problem.severity != "hint"]
     assert [problem.text for problem in faults if "renderer" not in (problem.key or "")] == []
 
@@ -79,7 +80,7 @@ def edited(edits: dict[Knob, Any], roles: set[str]) -> ConfigFiles:
 
 @cache
 def knobs_of(generation: str) -> tuple[Knob, ...]:
-    return framework(generation).knobs(of(**{role: {} for role in ROLES[generation]}))
+    return registry.get(generation).config.knobs(of(**{role: {} for role in ROLES[generation]}))
 
 
 @pytest.mark.parametrize("generation", ROLES)
@@ -90,8 +91,8 @@ def test_nothing_breaks(generation: str, data: st.DataObject) -> None:
         st.dictionaries(st.sampled_from(knobs_of(generation)), st.sampled_from(VALUES), max_size=12)
     )
     config = edited(edits, data.draw(st.sets(st.sampled_from(ROLES[generation]))))
-    assert all(problem.message for problem in framework(generation).check(config))
-    framework(generation).derive(config)
+    assert all(problem.message for problem in registry.get(generation).config.check(config))
+    registry.get(generation).config.derive(config)
 
 
 def _holding(place: str, value: object) -> dict[str, Any]:
@@ -109,15 +110,17 @@ def _holding(place: str, value: object) -> dict[str, Any]:
 def test_nothing_that_a_file_may_hold_breaks_the_check(generation: str, role: str) -> None:
     """Nor the defaults and figures."""
     schema = snapshots(generation, role)[-1]
-    known = framework(generation).with_schemas({role: schema})
+    known = registry.get(generation).with_schemas({role: schema})
     for number, place in enumerate(sorted(schema.keys)):
         config = of(**{role: _holding(place, VALUES[number % len(VALUES)])})
-        assert all(problem.message for problem in known.check(config))
-        known.derive(config)
+        assert all(problem.message for problem in known.config.check(config))
+        known.config.derive(config)
 
 
 def test_no_room_for_new_tokens_breaks_nothing() -> None:
-    assert framework(MERGED).derive(of(rl={"orchestrator": {"sampling": {"max_tokens": 0}}, "trainer": {}}))
+    assert registry.get(MERGED).config.derive(
+        of(rl={"orchestrator": {"sampling": {"max_tokens": 0}}, "trainer": {}})
+    )
 
 
 def test_rules_follow_the_name_that_the_file_uses() -> None:
@@ -126,7 +129,7 @@ def test_rules_follow_the_name_that_the_file_uses() -> None:
                   and one.has("orchestrator.rollouts_per_example"))  # fmt: skip
     for name in ("group_size", "rollouts_per_example"):
         config = of(rl={"trainer": {}, "orchestrator": {name: 7}})
-        problems = framework(MERGED).with_schemas({"rl": schema}).check(config)
+        problems = registry.get(MERGED).with_schemas({"rl": schema}).config.check(config)
         (problem,) = [one for one in problems if one.severity == "error"]
         assert f"must be divisible by orchestrator.{name} (7)" in problem.message
         assert problem.instead == {f"orchestrator.{name}": "4 or 8"}

@@ -6,10 +6,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.frameworks.prime_rl.runs import framework
 
 from rltui.core.batch import BatchKnobs
 from rltui.core.config_report import DerivedValue
+from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
 
@@ -26,7 +26,7 @@ def of(role: str, text: str) -> ConfigFiles:
 
 
 def figures(generation: str, role: str, text: str) -> dict[str, DerivedValue]:
-    return {value.name: value for value in framework(generation).derive(of(role, text))}
+    return {value.name: value for value in registry.get(generation).config.derive(of(role, text))}
 
 
 def test_three_files() -> None:
@@ -113,7 +113,7 @@ def test_no_figures_while_a_value_is_wrong(generation: str, role: str, text: str
 
 
 def knobs(generation: str, role: str, name: str) -> BatchKnobs | None:
-    return framework(generation).batch_knobs(of(role, real(name)))
+    return registry.get(generation).config.batch_knobs(of(role, real(name)))
 
 
 def test_batches_are_counted_by_the_keys_of_the_file() -> None:
@@ -134,7 +134,7 @@ def test_batches_are_counted_by_the_keys_of_the_file() -> None:
 
 def test_what_moves_a_bottleneck_is_called_as_in_the_file() -> None:
     def of_file(generation: str, role: str, name: str) -> tuple[str | None, ...]:
-        names = framework(generation).bottleneck_knobs(of(role, real(name)))
+        names = registry.get(generation).config.bottleneck_knobs(of(role, real(name)))
         return names.in_flight, names.kv_memory, names.sequences, names.lead
 
     assert of_file(MERGED, "rl", "era_b/rl") == (

@@ -9,8 +9,8 @@ from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text
 
 from rltui.core.template import Missing
 from rltui.frameworks import registry
-from rltui.frameworks.base import Resolution
 from rltui.frameworks.inputs import RunContext
+from rltui.frameworks.launch import Resolution
 from rltui.frameworks.prime_rl import values
 
 PRIME_RL = registry.get("prime-rl")
@@ -32,7 +32,7 @@ name = "c"
 
 
 def parts(text: str, context: RunContext = CONTEXT) -> Resolution:
-    return PRIME_RL.resolutions(of_text(text), context)[1]
+    return PRIME_RL.launch.resolutions(of_text(text), context)[1]
 
 
 def test_layout_runs_the_parts_and_a_server_for_each_source() -> None:
@@ -51,13 +51,13 @@ def test_launchers_get_a_copy_with_the_folder_they_may_use() -> None:
     context = replace(CONTEXT, run_dir="/w/out/run")
     assert commands(PRIME_RL, "prime-rl-single", RUN, context) == {"rl": "uv run rl @ /m/launcher"}
     assert commands(PRIME_RL, "prime-rl-sft", SFT, context) == {"sft": "uv run sft @ /m/launcher"}
-    edits = PRIME_RL.resolutions(SFT, context)[0].edits["sft"]
+    edits = PRIME_RL.launch.resolutions(SFT, context)[0].edits["sft"]
     assert (edits["output_dir"], edits["run.dir"], edits["run.name"]) == ("/w/out", "run", "one")
     assert edits["clean"] is None
 
 
 def test_parts_are_resolved_in_an_empty_folder_and_never_cleaned() -> None:
-    resolution = PRIME_RL.resolutions(RUN, CONTEXT)[1]
+    resolution = PRIME_RL.launch.resolutions(RUN, CONTEXT)[1]
     assert resolution.commands == (("rl", "@", "{input.rl}", "--dry-run"),)
     edits = resolution.edits["rl"]
     assert (edits["output_dir"], edits["run.dir"], edits["clean"]) == ("{scratch}/out", "run", None)
@@ -69,8 +69,8 @@ def test_parts_are_resolved_in_an_empty_folder_and_never_cleaned() -> None:
 
 def test_name_of_the_config_stays() -> None:
     named = of_text(RL + '[run]\nname = "mine"')
-    assert PRIME_RL.resolutions(named, CONTEXT)[0].edits["rl"]["run.name"] == "mine"
-    assert PRIME_RL.environment("trainer", named, CONTEXT)["PRL_RUN_NAME"] == "mine"
+    assert PRIME_RL.launch.resolutions(named, CONTEXT)[0].edits["rl"]["run.name"] == "mine"
+    assert PRIME_RL.launch.environment("trainer", named, CONTEXT)["PRL_RUN_NAME"] == "mine"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_one_gpu_sends_weights_through_files(text: str, devices: tuple[str, ...]
 
 
 def test_too_few_devices_are_told() -> None:
-    values = PRIME_RL.template_values(
+    values = PRIME_RL.launch.template_values(
         of_text(RL + "[deployment]\nnum_train_gpus = 4"), with_devices("0", "1")
     )
     fault = values["gpus.trainer"]
@@ -128,7 +128,9 @@ def test_too_few_devices_are_told() -> None:
     ids=["in order", "no server", "one for both", "none known"],
 )
 def test_devices_of_server_and_trainer(text: str, devices: tuple[str, ...], shares: tuple[str, str]) -> None:
-    values = PRIME_RL.template_values(of_text(f"{text}\n[orchestrator]\n[trainer]"), with_devices(*devices))
+    values = PRIME_RL.launch.template_values(
+        of_text(f"{text}\n[orchestrator]\n[trainer]"), with_devices(*devices)
+    )
     assert (values["gpus.inference"], values["gpus.trainer"]) == shares
 
 
@@ -142,27 +144,27 @@ def test_devices_of_server_and_trainer(text: str, devices: tuple[str, ...], shar
     ],
 )
 def test_engine_is_behind_the_router(inference: str, ports: tuple[str, str]) -> None:
-    values = PRIME_RL.template_values(of_text(f"[inference]\n{inference}"), CONTEXT)
+    values = PRIME_RL.launch.template_values(of_text(f"[inference]\n{inference}"), CONTEXT)
     assert (values["port.inference"], values["port.engine"]) == ports
 
 
 def test_chosen_ports_reach_both_sides() -> None:
-    router, engine, *_ = PRIME_RL.ports(of_text(RL))
+    router, engine, *_ = PRIME_RL.launch.ports(of_text(RL))
     assert (router.port, router.more, engine.port) == (8000, (21_000,), 8100)
     edits = parts(RL, replace(CONTEXT, overrides={router.knob: 8001})).edits["rl"]
     assert edits["inference.server.port"] == 8001
     assert edits["inference.backend_port"] == 8100
     assert edits["orchestrator.model.client.base_url"] == "http://localhost:8001/v1"
     named = '[orchestrator.model.client]\nbase_url = "http://localhost:8000/v1"\n[inference]'
-    assert PRIME_RL.ports(of_text(named))[0] == router, "the address is edited too"
+    assert PRIME_RL.launch.ports(of_text(named))[0] == router, "the address is edited too"
     elsewhere = named.replace("localhost", "node-2")
-    assert router.knob not in {item.knob for item in PRIME_RL.ports(of_text(elsewhere))}
+    assert router.knob not in {item.knob for item in PRIME_RL.launch.ports(of_text(elsewhere))}
 
 
 def test_every_port_of_a_run_can_be_moved() -> None:
     """Finding P3: environments, weights and batches have fixed ports too."""
     configs = of_text(SOURCES)
-    ports = {item.knob: (item.port, item.more) for item in PRIME_RL.ports(configs)}
+    ports = {item.knob: (item.port, item.more) for item in PRIME_RL.launch.ports(configs)}
     assert ports["orchestrator.env_server_base_port"] == (5000, (0, 2)), "the second is another user's"
     assert ports["weight_broadcast.port"] == (29501, ())
     assert ports["rollout_transport.port"] == (5555, (1, 2))
@@ -171,7 +173,7 @@ def test_every_port_of_a_run_can_be_moved() -> None:
     edits = parts(SOURCES, context).edits["rl"]
     assert {**moved, "rollout_transport.port": 5565}.items() <= edits.items()
     assert (edits["weight_broadcast.type"], edits["rollout_transport.type"]) == ("nccl", "zmq")
-    values = PRIME_RL.template_values(configs, context)
+    values = PRIME_RL.launch.template_values(configs, context)
     assert values["port.env.train.a"] == "6000"
     assert values["port.env.eval.c"] == "6002"
     assert (values["port.weights"], values["port.batches"]) == ("29502", "5565")
@@ -182,7 +184,7 @@ def test_every_port_of_a_run_can_be_moved() -> None:
 def test_ports_that_both_halves_name_move_in_both() -> None:
     halves = (f'[{part}.rollout_transport]\ntype = "zmq"\n' for part in ("trainer", "orchestrator"))
     text = "[inference]\n" + "".join(halves)
-    (knob,) = (item for item in PRIME_RL.ports(of_text(text)) if "rollout" in item.knob)
+    (knob,) = (item for item in PRIME_RL.launch.ports(of_text(text)) if "rollout" in item.knob)
     edits = parts(text, replace(CONTEXT, overrides={knob.knob: 6555})).edits["rl"]
     assert edits["trainer.rollout_transport.port"] == edits["orchestrator.rollout_transport.port"] == 6555
     assert "rollout_transport.port" not in edits
@@ -194,34 +196,36 @@ def test_environment_follows_the_launcher_and_the_config() -> None:
         "[inference]"
     )
     context = with_devices("0", "1")
-    trainer, inference = (PRIME_RL.environment(name, configs, context) for name in ("trainer", "inference"))
+    trainer, inference = (
+        PRIME_RL.launch.environment(name, configs, context) for name in ("trainer", "inference")
+    )
     assert (trainer["A"], inference["A"]) == ("trainer", "all")
     assert trainer["OMP_NUM_THREADS"] == "8"
     assert (inference["CUDA_VISIBLE_DEVICES"], trainer["CUDA_VISIBLE_DEVICES"]) == ("0", "1")
     assert inference["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
     assert (trainer["PRL_RUN_ID"], trainer["WANDB_RUN_ID"]) == ("abc", "abc")
-    server = PRIME_RL.environment("env-train-x", configs, context)
+    server = PRIME_RL.launch.environment("env-train-x", configs, context)
     assert server["A"] == "all"
     assert "CUDA_VISIBLE_DEVICES" not in server
-    assert PRIME_RL.environment("rl", configs, context) == {"PYTHONUNBUFFERED": "1"}
+    assert PRIME_RL.launch.environment("rl", configs, context) == {"PYTHONUNBUFFERED": "1"}
 
 
 def test_pair_says_why_by_its_transports() -> None:
-    handshake, group = PRIME_RL.restart_rules(of_text(RL))
+    handshake, group = PRIME_RL.launch.restart_rules(of_text(RL))
     assert "announces itself once" in handshake[2]
     assert "group" in group[2]
     through_files = of_text(
         RL + '[weight_broadcast]\ntype = "filesystem"\n[rollout_transport]\ntype = "filesystem"'
     )
-    pair, server = PRIME_RL.restart_rules(through_files)
+    pair, server = PRIME_RL.launch.restart_rules(through_files)
     assert "counters" in pair[2]
     assert "announces itself once" not in pair[2]
     assert "base weights" in server[2]
-    assert not PRIME_RL.fresh_rules(of_text(RL))
+    assert not PRIME_RL.launch.fresh_rules(of_text(RL))
 
 
 def test_engine_is_resumed_behind_the_router() -> None:
-    (call,) = PRIME_RL.service_calls(of_text(RL), CONTEXT)
+    (call,) = PRIME_RL.launch.service_calls(of_text(RL), CONTEXT)
     assert call.url == "http://127.0.0.1:8100/resume"
 
 

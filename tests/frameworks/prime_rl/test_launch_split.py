@@ -27,7 +27,7 @@ def test_layout_runs_each_program_on_its_own_copy() -> None:
 
 def test_copies_name_the_folder_and_the_checkpoint_and_need_no_command() -> None:
     edits: dict[str, object] = {}
-    for resolution in SPLIT.resolutions(RUN, replace(CONTEXT, run_dir="/w/out/run", resume_step=8)):
+    for resolution in SPLIT.launch.resolutions(RUN, replace(CONTEXT, run_dir="/w/out/run", resume_step=8)):
         assert not resolution.commands
         edits |= resolution.edits
     run = {"output_dir": "/w/out/run", "ckpt.resume_step": 8}
@@ -35,16 +35,16 @@ def test_copies_name_the_folder_and_the_checkpoint_and_need_no_command() -> None
 
 
 def test_run_from_the_beginning_takes_the_step_out() -> None:
-    (copy,) = SPLIT.resolutions(SFT, CONTEXT)
+    (copy,) = SPLIT.launch.resolutions(SFT, CONTEXT)
     assert copy.edits["sft"] == {"output_dir": "/w/out", "ckpt.resume_step": None}
 
 
 def test_port_moves_unless_the_orchestrator_is_sent_elsewhere() -> None:
     """Finding S9."""
     named = {**RUN, **of(orchestrator={"client": {"base_url": ["http://localhost:8000/v1"]}})}
-    assert SPLIT.ports(named) == SPLIT.ports(RUN)
+    assert SPLIT.launch.ports(named) == SPLIT.launch.ports(RUN)
     elsewhere = {**RUN, **of(orchestrator={"client": {"base_url": ["http://gpu-2:8000/v1"]}})}
-    assert SPLIT.ports(elsewhere) == ()
+    assert SPLIT.launch.ports(elsewhere) == ()
 
 
 def test_devices_follow_the_ranks_of_inference_and_the_workers() -> None:
@@ -53,21 +53,21 @@ def test_devices_follow_the_ranks_of_inference_and_the_workers() -> None:
         orchestrator={"num_train_workers": 2},
         trainer={},
     )
-    values = SPLIT.template_values(configs, with_devices("0", "1", "2", "3"))
+    values = SPLIT.launch.template_values(configs, with_devices("0", "1", "2", "3"))
     assert (values["gpus.inference"], values["gpus.trainer"]) == ("0,1", "2,3")
     assert (values["gpu_count.trainer"], values["gpu_memory.inference"]) == ("2", "0.4")
     assert (
-        SPLIT.environment("trainer", configs, with_devices("0", "1", "2", "3"))["CUDA_VISIBLE_DEVICES"]
+        SPLIT.launch.environment("trainer", configs, with_devices("0", "1", "2", "3"))["CUDA_VISIBLE_DEVICES"]
         == "2,3"
     )
 
 
 def test_environment_is_that_of_the_launcher() -> None:
-    trainer = SPLIT.environment("trainer", RUN, CONTEXT)
+    trainer = SPLIT.launch.environment("trainer", RUN, CONTEXT)
     assert trainer["LOGURU_FORCE_COLORS"] == "1"
     assert trainer["WANDB_PROGRAM"] == "uv run rl"
     assert "CUDA_VISIBLE_DEVICES" not in trainer
-    assert "LOGURU_FORCE_COLORS" not in SPLIT.environment("inference", RUN, CONTEXT)
+    assert "LOGURU_FORCE_COLORS" not in SPLIT.launch.environment("inference", RUN, CONTEXT)
 
 
 def test_engine_memory_is_read_from_its_file() -> None:
@@ -81,13 +81,13 @@ def test_engine_memory_is_read_from_its_file() -> None:
 
 
 def test_restart_rules_know_the_pair_and_the_new_server() -> None:
-    pair, server = SPLIT.restart_rules(RUN)
+    pair, server = SPLIT.launch.restart_rules(RUN)
     assert pair[:2] == (frozenset({"orchestrator", "trainer"}),) * 2
     assert server[0] == {"inference"}
     assert "base weights" in server[2]
-    assert not SPLIT.fresh_rules(RUN)
+    assert not SPLIT.launch.fresh_rules(RUN)
     nccl = {**RUN, **of(trainer={"weight_broadcast": {"type": "nccl"}})}
-    assert "group" in SPLIT.restart_rules(nccl)[1][2]
+    assert "group" in SPLIT.launch.restart_rules(nccl)[1][2]
 
 
 def test_folder_and_steps_come_from_any_of_the_files() -> None:

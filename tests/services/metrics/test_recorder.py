@@ -26,9 +26,9 @@ PRINTED = answering(
     progress=Progress(
         log_row=lambda component, line: log_row(component, line.replace("UTC ", "")), log_marks=MARKS
     ),
-    files=RunFiles(first_step=0),
+    files=lambda _: RunFiles(first_step=0),
 )
-WRITTEN = answering(GENERIC, files=RunFiles(first_step=1))
+WRITTEN = answering(GENERIC, files=lambda _: RunFiles(first_step=1))
 NOON = time.mktime((2026, 3, 4, 12, 0, 0, 0, 0, -1))
 
 

@@ -111,7 +111,7 @@ SPLIT = answering(
         log_row=log_row,
         log_marks=MARKS,
     ),
-    files=RunFiles(first_step=0),
+    files=lambda _: RunFiles(first_step=0),
 )
 REWARD = SPLIT.progress.names.reward
 

@@ -33,7 +33,7 @@ def reader(found: RunFolder) -> CheckpointReader:
 
 
 WHOLE = {
-    "tinyrl": (TINYRL.files, [f"{MAIN}/trainer/a", f"{MAIN}/orchestrator/b", f"{MAIN}/STABLE"]),
+    "tinyrl": (TINYRL.run.locations, [f"{MAIN}/trainer/a", f"{MAIN}/orchestrator/b", f"{MAIN}/STABLE"]),
     "split": (SPLIT.rl_files, [f"{MAIN}/{TRAINER}", f"{MAIN}/{ORCHESTRATOR}"]),
     "split-sft": (SPLIT.sft_files, [f"{MAIN}/{TRAINER}"]),
     "merged": (MERGED.rl_files, [f"{MAIN}/{TRAINER}", f"{OTHER}/{ORCHESTRATOR}", f"{MAIN}/STABLE"]),
@@ -191,7 +191,7 @@ def test_set_aside_checkpoints_are_told_and_go_on_request(tmp_path: Path) -> Non
 
 
 def test_a_run_without_any_is_no_error(tmp_path: Path) -> None:
-    found = RunFolder(tmp_path / "none", registry.get("tinyrl").files)
+    found = RunFolder(tmp_path / "none", registry.get("tinyrl").run.locations)
     report = reader(found).report("x", CheckpointContext())
     assert report.checkpoints == ()
     assert report.problem

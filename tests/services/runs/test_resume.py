@@ -28,7 +28,7 @@ def points(tmp_path: Path) -> ResumePoints:
     for step in range(400, 501, 20):
         make_checkpoint(tmp_path, step)
     framework = registry.get("tinyrl")
-    folder = RunFolder(tmp_path, framework.files)
+    folder = RunFolder(tmp_path, framework.run.locations)
     found = ResumePoints(framework, ControlFolder(tmp_path), folder, frozenset({"orchestrator", "trainer"}))
     started(found, "")
     return found
@@ -102,7 +102,7 @@ def test_every_generation_has_its_own_key(points: ResumePoints, name: str) -> No
     there = ResumePoints(framework, points.control, points.folder, points.run_jobs)
     assert there.of(START, {role: ConfigFile(role, "/w/x.toml", data)}).requested_step == 4
     elsewhere = {**data, "ckpt": {**data.get("ckpt", {}), "output_dir": "/big"}}
-    if framework.resume_elsewhere:
+    if framework.run.resume_elsewhere:
         assert there.of(START, {role: ConfigFile(role, "/w/x.toml", elsewhere)}).requested_step is None
 
 

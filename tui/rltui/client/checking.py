@@ -20,8 +20,9 @@ from rltui.core.text import count_text, did_you_mean, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import CONFIG, GENERIC
+from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.launch import CONFIG
 from rltui.services import layout_files
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.diff import text_diff
@@ -140,14 +141,14 @@ def check(
         is_accepted = ask_models and models.accepts(sources)
         if is_accepted:
             store.accept(sources)
-        has_models = framework_of_files.config_models is not None
+        has_models = framework_of_files.config.models is not None
         not_asked = (models.reason or "" if ask_models else "--no-own") if has_models else ""
         problems = store.problems()
         problems += models.problems(sources, problems) if ask_models else ()
     files = sources.files
     layout_of_files = _with_instances(layout_file, framework_of_files, files)
     problems += shared_configs(store.base())
-    problems += tuple(map(_uses, framework_of_files.inference_servers(files)))
+    problems += tuple(map(_uses, framework_of_files.servers.addresses(files)))
     run = _Run(layout_file, layout_of_files, framework_of_files, files, workspace or Path.cwd())
     unknown_placeholders, blockers = _start_problems(run)
     problems += unknown_placeholders
@@ -168,7 +169,7 @@ def check(
         framework=framework_of_files.id,
         layout=str(layout_file),
         problems=problems,
-        derived=framework_of_files.derive(files),
+        derived=framework_of_files.config.derive(files),
         memory=memory,
     )
 
@@ -193,9 +194,9 @@ def _with_instances(layout_file: Path, framework: Framework, files: ConfigFiles)
     """The layout with a component for each instance that the config says, without what somebody else runs."""
     return layout_files.with_instances(
         runnable_layout(layout_file),
-        framework.instances(files),
+        framework.launch.instances(files),
         layout_file,
-        without=framework.external(files),
+        without=framework.servers.external(files),
     )
 
 
@@ -219,17 +220,17 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
     new = (new or path.with_name(f"{path.stem}.{framework}.toml")).absolute()
     config = load_files([path], target)
     generation = informed(generation, Path.cwd(), [path], ask=True)
-    conversion = target.converted(config.files, generation)
+    convert = target.conversions.get(generation.id)
+    conversion = None if convert is None else convert(config.files, generation)
     if conversion is None:
         faults = [problem.text for problem in ConfigStore([path], target).problems() if problem.is_error]
-        convertible, goal = registry.CONVERTIBLE
         raise ConfigError(
             f"{path} ({target.title}) cannot be converted to {generation.title}",
             details=faults,
-            hint="fix the file first" if faults else f"only {convertible} files can be converted, to {goal}",
+            hint="fix the file first" if faults else registry.conversions(),
         )
     source = parse_file(new, conversion.text.encode())
-    problems = generation.check({"rl": ConfigFile("rl", str(new), source.data)})
+    problems = generation.config.check({"rl": ConfigFile("rl", str(new), source.data)})
     return ForeignConfig(
         framework=generation.id,
         path=str(new),
@@ -275,7 +276,7 @@ class _Run:
 def _validator(framework: Framework, files: ConfigFiles, *, is_accepted: bool) -> str:
     if is_accepted:
         return f"{framework.title}'s own validators"
-    dates = framework.schema_dates(files)
+    dates = framework.config.schema_dates(files)
     return f"the shipped schema of {join_words(dates)}" if dates else ""
 
 
@@ -327,8 +328,8 @@ def _start_problems(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]
         python=OWN_PYTHON,
         traits=run.checkout.traits() if run.checkout else None,
     )
-    common = run.framework.template_values(run.files, context)
-    resolutions = run.framework.resolutions(run.files, context)
+    common = run.framework.launch.template_values(run.files, context)
+    resolutions = run.framework.launch.resolutions(run.files, context)
     for spec in run.layout.component:
         values = {**common, **run.layout.node_values(spec.id)}
         if _is_there(spec, values, run.workspace):

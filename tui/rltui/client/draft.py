@@ -177,7 +177,9 @@ def _name(request: ExperimentRequest, output_dir: Path) -> str:
 
 
 def _with_instances(draft: Draft) -> Draft:
-    return replace(draft, instances=used_instances(draft.layout, draft.framework.instances(draft.files)))
+    return replace(
+        draft, instances=used_instances(draft.layout, draft.framework.launch.instances(draft.files))
+    )
 
 
 def _with_earlier_run(draft: Draft) -> Draft:
@@ -211,7 +213,7 @@ def _sent(draft: Draft) -> Framework:
 
 
 def _record_of(draft: Draft) -> ExperimentRecord:
-    request, external = draft.request, _sent(draft).external(draft.files)
+    request, external = draft.request, _sent(draft).servers.external(draft.files)
     layout_files.with_instances(  # refused now, not at the start
         draft.layout, draft.instances, draft.layout_file, without=external
     )
@@ -263,7 +265,7 @@ def _refuse_cluster(draft: Draft) -> None:
     """Raises if config, layout and command line disagree on whether this machine is meant."""
     request, layout, files = draft.request, draft.layout, draft.files
     if not request.host_options:
-        if draft.framework.asks_for_cluster(files) and not layout.submits:
+        if draft.framework.launch.asks_for_cluster(files) and not layout.submits:
             names = join_words([file.path for file in files.values()])
             raise ClusterConfigError(
                 f"{names} is for a cluster (it has a [slurm] table)",
@@ -314,8 +316,8 @@ def _lent_servers(draft: Draft) -> LentServers:
 def _refuse_other_weights(owner: str, framework: Framework, files: ConfigFiles) -> None:
     """Raises ConflictError where its server gets weights in another way than `framework` would send them."""
     _, owner_framework, owner_files = setup_of(launch.choose(owner))
-    owner_weights = owner_framework.weights_by(owner_files)
-    if owner_weights != (ours := framework.weights_by(files)):
+    owner_weights = owner_framework.servers.weights_by(owner_files)
+    if owner_weights != (ours := framework.servers.weights_by(files)):
         raise ConflictError(
             f"the inference server of {owner} takes weights by {owner_weights or 'another method'}, but"
             f" this config sends them by {ours or 'another method'}",

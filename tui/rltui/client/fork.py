@@ -259,9 +259,9 @@ def _cleared(
     that in words.
     """
     store = ConfigStore(config.files, framework)
-    elsewhere = framework.resume_elsewhere
+    elsewhere = framework.run.resume_elsewhere
     removed_keys = [
-        *framework.resume_keys,
+        *framework.run.resume_keys,
         *(key for key in elsewhere if is_resumed or key.endswith("output_dir")),
     ]
     names = {(knob.file, knob.key): knob.name for knob in store.knobs}

@@ -205,5 +205,5 @@ def _record(
         framework=framework.id,
         created_at=0.0,
         run_dir=str(output_dir / layout.run_dir),
-        instances=framework.instances(files),
+        instances=framework.launch.instances(files),
     )

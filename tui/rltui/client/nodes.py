@@ -107,7 +107,7 @@ def _requirements(
             env |= added_variables
             ports += used_ports
             programs += program
-    servers = framework.inference_servers(files)
+    servers = framework.servers.addresses(files)
     keys = [server.key_variable for server in servers if server.key_variable]
     variables = (*node.send_env, *keys) if ports or env else node.send_env
     return _Requirements(

@@ -10,8 +10,9 @@ from rltui.core.interpreter import OWN_PYTHON
 from rltui.core.template import TemplateValue, render
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import Framework, standing
+from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.launch import standing
 from rltui.services import processes
 from rltui.services.launch import LAST_PORT, takes_options
 from rltui.services.probes import served_model
@@ -29,7 +30,7 @@ def with_ports(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, .
     layout cannot change stays: the start then waits for it and names who holds it.
     """
     layout, framework, files = setup_of(record)
-    ports = [item for item in framework.ports(files) if takes_options(layout, item)]
+    ports = [item for item in framework.launch.ports(files) if takes_options(layout, item)]
     before = standing(ports, record.overrides, record.overridden)
     ports_in_use = _UsedPorts(record)
     new_ports: dict[str, int | str] = {}
@@ -64,7 +65,7 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     if record.observed:
         return ()
     layout, framework, files = setup_of(record)
-    knobs = framework.ports(files)
+    knobs = framework.launch.ports(files)
     still = standing(knobs, record.overrides, record.overridden)
     values = _template_values(record, framework, files)
     port_texts = [
@@ -97,7 +98,7 @@ def inference_url(record: ExperimentRecord) -> str:
 def _template_values(
     record: ExperimentRecord, framework: Framework, files: ConfigFiles
 ) -> Mapping[str, TemplateValue]:
-    port_values = standing(framework.ports(files), record.overrides, record.overridden)
+    port_values = standing(framework.launch.ports(files), record.overrides, record.overridden)
     context = RunContext(
         workspace=record.workspace,
         output_dir=record.output_dir,
@@ -106,7 +107,7 @@ def _template_values(
         python=OWN_PYTHON,
         overrides=port_values,
     )
-    return framework.template_values(files, context)
+    return framework.launch.template_values(files, context)
 
 
 class _UsedPorts:

@@ -73,7 +73,7 @@ def plan_promotion(row: RunRow) -> Promotion:
         config_names = join_words(list(record.config_files)) or "no config"
         raise UsageError(f"{row.name} has no copy of its own; it reads {config_names}", hint="nothing to do")
     framework = framework_of(record)
-    run_keys = frozenset((*framework.resume_keys, *framework.resume_elsewhere))
+    run_keys = frozenset((*framework.run.resume_keys, *framework.run.resume_elsewhere))
     sources: dict[Path, tuple[Source, Source]] = {}
     conflicts: list[str] = []
     for path, origin in copies.items():

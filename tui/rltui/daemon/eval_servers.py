@@ -117,7 +117,7 @@ class EvalServers:
             ConflictError: if it does not run, or has the weights of another experiment.
         """
         if _INFERENCE in self._setup.record.external and (
-            external_servers := self._setup.framework.inference_servers(files)
+            external_servers := self._setup.framework.servers.addresses(files)
         ):
             return external_servers[0]
         runner = self._ready_inference()

@@ -174,7 +174,7 @@ def _configured_files(setup: Setup) -> RunFiles:
     try:
         return framework.run.files(load_files(setup.record.config_paths, framework).files)
     except ConfigError:  # reported with the first knob table
-        return framework.files
+        return framework.run.locations
 
 
 _CURVE_POINTS = 200
@@ -297,10 +297,12 @@ class ProgressTracker:
         )
 
     def _new_series(self) -> MetricSeries:
-        return MetricSeries(self._framework.progress.names, self._framework.files.first_step)
+        return MetricSeries(self._framework.progress.names, self._framework.run.locations.first_step)
 
     def _new_concept_metrics(self) -> RunTracks:
-        return RunTracks(self._framework.progress.names.trainer_step, self._framework.files.first_step)
+        return RunTracks(
+            self._framework.progress.names.trainer_step, self._framework.run.locations.first_step
+        )
 
     def _writer(self, row: Mapping[str, Any]) -> str | None:
         return next((component for metric, component in self._owners if metric in row), None)

@@ -167,8 +167,8 @@ class Planner:
         situation = Situation(
             layout=setup.layout,
             lives={name: runner.lifecycle for name, runner in self._processes.runners.items()},
-            rules=(*setup.framework.restart_rules(files), *setup.layout.restart_rules()),
-            fresh_rules=setup.framework.fresh_rules(files),
+            rules=(*setup.framework.launch.restart_rules(files), *setup.layout.restart_rules()),
+            fresh_rules=setup.framework.launch.fresh_rules(files),
             completed_steps=self._observation.progress.progress.step or 0,
             resume_step=point.step,
             resumes_newest=point.step is not None and point.requested_step is None,
@@ -409,7 +409,7 @@ def changed_instances(
     """A warning for each kind whose instances in `files` differ from those at the experiment's creation, such
     as another environment.
     """
-    present = framework.instances(files) if record.instances else {}
+    present = framework.launch.instances(files) if record.instances else {}
     resume_command = f"`{record.resume_command}`"
     return tuple(
         Problem(

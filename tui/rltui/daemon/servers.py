@@ -27,9 +27,9 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks.base import ServiceCall
 from rltui.frameworks.engines.metrics import METRICS
 from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.launch import ServiceCall
 from rltui.services.probes import query_server, read_exposition
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.leases import trained_by, training, users_of
@@ -108,7 +108,7 @@ class Servers:
     def _refresh_addresses(self) -> None:
         """Read the addresses from the config; the previous ones stay where that cannot be read."""
         try:
-            addresses = self._setup.framework.inference_servers(self._config.store.files)
+            addresses = self._setup.framework.servers.addresses(self._config.store.files)
         except ConfigError as error:
             self._events.config_error(error)
             return
@@ -203,7 +203,7 @@ class Servers:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
             return ()
         problems = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
-        if "inference" not in self._setup.framework.external(self._config.store.files):
+        if "inference" not in self._setup.framework.servers.external(self._config.store.files):
             record = self._setup.record
             commands = f"{hints.DOWN(name=record.name)}, then {record.resume_command}"
             message = (
@@ -255,7 +255,7 @@ class Servers:
 
     def _reset(self, address: ServerAddress) -> ServiceCall | Missing | None:
         files, launcher = self._config.store.files, self._config.launcher
-        return self._setup.framework.weights_reset(files, launcher.context(files), address.root)
+        return self._setup.framework.servers.weights_reset(files, launcher.context(files), address.root)
 
     def resets(self) -> list[ServiceCall]:
         """Calls to the servers of another experiment, made before the jobs of this run start."""

@@ -357,7 +357,9 @@ class Supervisor:
         framework, files = setup.framework, self.config.store.files
         trainer = self.observation.progress.component_names.get("trainer", "")
         self.observation.health.set_knobs(
-            framework.bottleneck_knobs(files), framework.advice(files), table.learning_rate(trainer)
+            framework.config.bottleneck_knobs(files),
+            framework.config.advice(files),
+            table.learning_rate(trainer),
         )
         self.events.publish("knobs", table)
 

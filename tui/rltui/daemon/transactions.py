@@ -25,7 +25,7 @@ from rltui.daemon.planner import Planner, refuse_blocked
 from rltui.daemon.processes import Processes
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConflictError, RltuiError
-from rltui.frameworks.base import ServiceCall
+from rltui.frameworks.launch import ServiceCall
 from rltui.services.http import post_json
 from rltui.services.runs.experiments import name_if_needed
 from rltui.services.runs.intent import AppliedEdit, Pending

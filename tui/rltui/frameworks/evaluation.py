@@ -1,22 +1,19 @@
-"""How models of a framework's runs are evaluated, and the values that this is told in.
+"""How models of a framework's runs are evaluated: a record of functions, and the values that this is told in.
 
 The defaults fit any commands: weights are named by their folder, and the layout has the evaluator.
 """
 
-# ruff: noqa: ARG002 - defaults look at nothing that they are given
-
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Literal
 
 from rltui.core import hints
 from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.errors import ConfigError
-
-if TYPE_CHECKING:
-    from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.answers import no_text, unknown
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 
 _HINT = f"{hints.EVAL_MODEL(model='FOLDER')} evaluates any folder of weights; --now: the server's weights"
 
@@ -79,53 +76,44 @@ class EvalCommand:
     """Unexpected effects, in words, for the journal."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """The part of a framework that knows the models of a run, the servers of them, and the evaluators."""
+def named_model(title: str) -> Callable[[ConfigFiles, RunContext, EvalTarget], EvalModel]:
+    """The models of a framework that only knows those that a person names: `Evaluation.model`."""
 
-    title: str
-    """Title of the framework."""
-    begins_with: ClassVar[Literal["base", "sft"]] = "base"
-    """Kind of the model that the config names and a run starts from."""
-    packages: ClassVar[tuple[str, ...]] = ()
-    """Packages in the framework's interpreter whose versions decide how an evaluation is run."""
-
-    def environment(self, files: ConfigFiles) -> str:
-        """The environment that the config trains on; empty if it names none."""
-        return ""
-
-    def max_tokens(self, files: ConfigFiles) -> int | None:
-        """Limit of an answer in the config's sampling for training."""
-        return None
-
-    def model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
-        """The model for `target`, which is not `now`.
-
-        Raises:
-            ConfigError: if there is no such model, or no server could load it.
-        """
+    def model(_: ConfigFiles, __: RunContext, target: EvalTarget) -> EvalModel:
         if target.kind == "model":
             return EvalModel("model", target.label, target.model)
-        raise ConfigError(f"{self.title} does not define where {target.label} is", hint=_HINT)
+        raise ConfigError(f"{title} does not define where {target.label} is", hint=_HINT)
 
-    def server(
-        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
-    ) -> EvalCommand | None:
-        """Further arguments of a server of that model: its `argv` are options, for `{given.options}` in the
-        layout's `eval-server`; `None` if there are none.
+    return model
 
-        The layout's entry also gets `{given.model}`, `{given.port}`, `{given.gpus}` and, as a fraction of
-        each device, `{given.gpu_memory}`, empty without a GPU.
-        """
-        return None
 
-    def command(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand | None:
-        """The evaluator: `argv` is the whole command, `{given.command}` in the layout's `eval`. `None`: the
-        layout has the whole command, with `{given.base_url}`, `{given.model}`, `{given.env}`,
-        `{given.num_examples}`, `{given.rollouts_per_example}`, `{given.max_tokens}` (empty: no limit is
-        named), `{given.results}` and `{given.arguments}`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """The answers about the models of a run, the servers of them, and the evaluators."""
 
-        Raises:
-            ConfigError: if there is none, or it cannot do the request.
-        """
-        return None
+    begins_with: Literal["base", "sft"] = "base"
+    """Kind of the model that the config names and a run starts from."""
+    packages: tuple[str, ...] = ()
+    """Packages in the framework's interpreter whose versions decide how an evaluation is run."""
+    environment: Callable[[ConfigFiles], str] = no_text
+    """The environment that the config trains on; empty if it names none."""
+    max_tokens: Callable[[ConfigFiles], int | None] = unknown
+    """Limit of an answer in the config's sampling for training."""
+    model: Callable[[ConfigFiles, RunContext, EvalTarget], EvalModel]
+    """The model for a target, which is not `now`. Raises ConfigError if there is no such model, or no server
+    could load it.
+    """
+    server: Callable[[ConfigFiles, RunContext, EvalModel, int, str], EvalCommand | None] = unknown
+    """Further arguments of a server of that model, on a port, with a fraction of each device's memory: its
+    `argv` are options, for `{given.options}` in the layout's `eval-server`; `None` if there are none.
+
+    The layout's entry also gets `{given.model}`, `{given.port}`, `{given.gpus}` and, as a fraction of
+    each device, `{given.gpu_memory}`, empty without a GPU.
+    """
+    command: Callable[[ConfigFiles, RunContext, EvalCall], EvalCommand | None] = unknown
+    """The evaluator: `argv` is the whole command, `{given.command}` in the layout's `eval`. `None`: the
+    layout has the whole command, with `{given.base_url}`, `{given.model}`, `{given.env}`,
+    `{given.num_examples}`, `{given.rollouts_per_example}`, `{given.max_tokens}` (empty: no limit is
+    named), `{given.results}` and `{given.arguments}`. Raises ConfigError if there is none, or it cannot do
+    the request.
+    """

@@ -22,13 +22,14 @@ from rltui.core.metrics import MetricNames
 from rltui.core.template import TemplateValue, placeholders
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework, PortKnob
+from rltui.frameworks.base import Framework, Given
+from rltui.frameworks.config import ConfigSide
+from rltui.frameworks.evaluation import Evaluation, named_model
 from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.launch import CONFIG, LaunchSide, PortKnob, common_values
 from rltui.frameworks.progress import Fact, Progress
 from rltui.frameworks.run_settings import RunSettings
 
-CONFIG = "config."
-"""Prefix of placeholders of config files."""
 ANY_COMPONENT = "*"
 """Reader of a knob whose readers are unknown: every component may read it."""
 FIRST_PORT = 8000
@@ -43,26 +44,10 @@ _LONGEST_STEP = 12
 """Number of digits."""
 
 
-class GenericRunSettings(RunSettings):
-    """Top-level keys of any of the files."""
+class _OfLayout:
+    """The readers, ports and progress that a layout declares; of no layout: none."""
 
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        """The first top-level `output_dir` that is text."""
-        candidates = (file.data.get("output_dir") for file in files.values())
-        return next((folder for folder in candidates if isinstance(folder, str) and folder), None)
-
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        """The first top-level `max_steps` that is a whole number."""
-        candidates = (file.data.get("max_steps") for file in files.values())
-        return next((steps for steps in candidates if type(steps) is int), None)
-
-
-class Generic(Framework):
-    """Defaults for any commands, and the readers, ports and progress that their layout declares."""
-
-    id, title = "generic", "any commands"
-
-    def __init__(self, layout: Layout | None = None) -> None:
+    def __init__(self, layout: Layout | None) -> None:
         self._components = layout.automatic if layout is not None else ()
         self._hosts = _hosts(layout) if layout is not None else {}
         self._patterns = {
@@ -70,18 +55,13 @@ class Generic(Framework):
             for spec in (layout.component if layout is not None else ())
             if spec.progress
         }
-        if self._patterns:
-            self.progress = Progress(
-                MetricNames(trainer_step=COMPLETED), tuple(self._facts()), self._log_row, log_marks=("",)
-            )
 
-    def role(self, path: str, data: Mapping[str, Any]) -> str:
-        """The file's name without `.toml`, spelled so that `{config.<role>}` is a placeholder."""
-        del data
-        return _NOT_IN_PLACEHOLDERS.sub("-", PurePath(path).stem.lower())
-
-    def fitted(self, layout: Layout) -> Framework:
-        return Generic(layout)
+    @property
+    def progress(self) -> Progress:
+        if not self._patterns:
+            return Progress()
+        names = MetricNames(trainer_step=COMPLETED)
+        return Progress(names, tuple(self._facts()), self._log_row, log_marks=("",))
 
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
         """One knob per scalar; with several files, its name begins with the file's role."""
@@ -94,25 +74,17 @@ class Generic(Framework):
                 knob = _knob(key, kind, role, role if len(files) > 1 else "", (ANY_COMPONENT,))
                 yield replace(knob, readers=self._readers(knob)) if self._components else knob
 
-    @property
-    def run(self) -> RunSettings:
-        return GenericRunSettings(self.files)
-
     def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """The values of every framework, and `{port.X}` and `{host.X}`, the address of component X."""
-        numbers = {item.knob: str(context.overrides.get(item.knob, item.port)) for item in self._ports}
+        numbers = {item.knob: str(context.overrides.get(item.knob, item.port)) for item in self.ports}
         hosts = {
-            f"host.{item.component}": self._hosts.get(item.component, "127.0.0.1") for item in self._ports
+            f"host.{item.component}": self._hosts.get(item.component, "127.0.0.1") for item in self.ports
         }
         return {**common_values(files, context), **numbers, **hosts}
 
-    def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
-        """A port for every `{port.X}` of the layout."""
-        del files
-        return self._ports
-
     @cached_property
-    def _ports(self) -> tuple[PortKnob, ...]:
+    def ports(self) -> tuple[PortKnob, ...]:
+        """A port for every `{port.X}` of the layout."""
         names = (name for spec in self._components for name in sorted(placeholders(spec.templates)))
         port_names = dict.fromkeys(name for name in names if name.startswith("port."))
         return tuple(
@@ -177,19 +149,6 @@ def _hosts(layout: Layout) -> dict[str, str]:
     return {name: address for name, address in {**heads, **single}.items() if name in nodes_by_id}
 
 
-def common_values(files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-    """`python`, `run`, `workspace`, `output_dir`, `run_dir`, `name`, and `config.<role>` for each file."""
-    return {
-        "python": context.python,
-        "run": context.run,
-        "workspace": context.workspace,
-        "output_dir": context.output_dir,
-        "run_dir": context.run_folder,
-        "name": context.name,
-        **{f"{CONFIG}{role}": file.path for role, file in files.items()},
-    }
-
-
 def _covers(entry: str, knob: Knob) -> bool:
     return any(name == entry or name.startswith(f"{entry}.") for name in (knob.file, knob.key, knob.name))
 
@@ -206,7 +165,40 @@ def _row(match: re.Match[str], *, completes: bool) -> Mapping[str, Any] | None:
     return row
 
 
-GENERIC = Generic()
+def _role(path: str, _: Mapping[str, Any]) -> str:
+    """The file's name without `.toml`, spelled so that `{config.<role>}` is a placeholder."""
+    return _NOT_IN_PLACEHOLDERS.sub("-", PurePath(path).stem.lower())
+
+
+def _output_dir(files: ConfigFiles) -> str | None:
+    """The first top-level `output_dir` that is text."""
+    candidates = (file.data.get("output_dir") for file in files.values())
+    return next((folder for folder in candidates if isinstance(folder, str) and folder), None)
+
+
+def _max_steps(files: ConfigFiles) -> int | None:
+    """The first top-level `max_steps` that is a whole number."""
+    candidates = (file.data.get("max_steps") for file in files.values())
+    return next((steps for steps in candidates if type(steps) is int), None)
+
+
+def _make(given: Given) -> Framework:
+    of_layout, title = _OfLayout(given.layout), "any commands"
+    return Framework(
+        id="generic",
+        title=title,
+        progress=of_layout.progress,
+        config=ConfigSide(role=_role, knobs=of_layout.knobs),
+        launch=LaunchSide(template_values=of_layout.template_values, ports=lambda _: of_layout.ports),
+        run=RunSettings(output_dir=_output_dir, max_steps=_max_steps),
+        evaluation=Evaluation(model=named_model(title)),
+        given=given,
+        make=_make,
+        reads_layout=True,
+    )
+
+
+GENERIC = _make(Given())
 
 
 # --- keys that no schema lists ---

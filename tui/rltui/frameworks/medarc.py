@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
-from rltui.core.config_schema import ConfigSchema
 from rltui.core.template import Missing, TemplateValue
-from rltui.frameworks.base import Checkout, ConfigModels
-from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed, RunContext
-from rltui.frameworks.prime_rl import MODELS, PrimeRl, configs, detection, generation, ports
+from rltui.frameworks.answers import no
+from rltui.frameworks.base import Checkout
+from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.prime_rl import configs, detection, framework, generation, ports
 from rltui.frameworks.prime_rl.values import count, is_table
 
 _OPTION, _READS_DUMP, _HAS_DUMP = "--config", "launcher reads dump_config", "config has dump_config"
 _MOST_TRAIN, _MOST_INFER, _MOST = 4, 7, 8
 """GPUs that the launcher takes for RL; for SFT up to `_MOST`."""
 _BY_PARTS = "leave out --layout; rltui then runs the parts itself"
-
-_SPRING_ENDS = "2026-05"
 
 CHECKOUT = Checkout(
     project="medarc-rl",
@@ -40,14 +37,6 @@ CHECKOUT = Checkout(
         (_READS_DUMP, "medarc_rl/launchers/rl_local.py", "config.dump_config"),
         (_HAS_DUMP, "prime-rl/src/prime_rl/configs/rl.py", "dump_config"),
     ),
-)
-_GENERATION = replace(
-    generation.MERGED,
-    id="medarc",
-    title="med-lm-train (prime-rl of spring 2026)",
-    layouts={"rl": "prime-rl-merged", "sft": "medarc-sft"},
-    cluster_layouts={"rl": "medarc-slurm", "sft": "medarc-sft-slurm"},
-    signs=(),
 )
 _NO_CHECKOUT = Missing(
     "no checkout of med-lm-train found: how medarc_train reads a config depends on the release",
@@ -68,56 +57,24 @@ _NCCL = Missing(
 )
 
 
-class MedArc(PrimeRl):
-    """The prime-rl of that spring; `schemas`, by role, are those of the checkout."""
-
-    checkout = CHECKOUT
-    job_on_one_gpu = ("--single-gpu",)
-
-    def __init__(self, schemas: Mapping[str, ConfigSchema] = MappingProxyType({})) -> None:
-        super().__init__(_GENERATION, schemas)
-        self.generation_title = ""
-        sources = tuple(f"prime-rl/{pattern}" for pattern in detection.SOURCES)
-        self.config_models = ConfigModels(MODELS, sources, detection.PACKAGES, stand_ins=detection.STAND_INS)
-
-    def fit(self, parsed: Parsed) -> None:
-        """Always `None`: with its checkout at hand, files of prime-rl are for it."""
-
-    def with_schemas(self, schemas: Mapping[str, ConfigSchema]) -> MedArc:
-        """The schemas precede those of prime-rl of that spring."""
-        return MedArc(schemas)
-
-    def schema(self, file: ConfigFile) -> ConfigSchema:
-        """The checkout's, else the best fitting one of prime-rl's until that spring."""
-        snapshots = configs.snapshots(configs.MERGED, file.role, until=_SPRING_ENDS)
-        return self._schemas.get(file.role) or min(
-            snapshots, key=lambda schema: configs.fit(schema, file.data).strange
+def _values(
+    files: ConfigFiles, context: RunContext, values: Mapping[str, TemplateValue]
+) -> Mapping[str, TemplateValue]:
+    """`gpu_count.sft`; and for medarc_train `medarc.option`, which precedes the config file in some releases,
+    and `medarc.gpus`, its options for devices.
+    """
+    if "sft" not in files:
+        return {"medarc.gpus": _rl_gpus(files["rl"].data, values), **_option(context, is_rl=True)}
+    requested = max(1, count(files["sft"].data, "deployment.num_gpus", 1))
+    devices = context.devices[:requested]
+    lack = None
+    if devices and len(devices) != requested:
+        lack = Missing(
+            f"the config asks for {requested} GPUs; available: {len(devices)}",
+            hint="lower deployment.num_gpus, or make more GPUs visible with CUDA_VISIBLE_DEVICES",
         )
-
-    def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
-        """Besides prime-rl's: `gpu_count.sft`; and for medarc_train `medarc.option`, which precedes the
-        config file in some releases, and `medarc.gpus`, its options for devices.
-        """
-        values = super().template_values(files, context)
-        if "sft" in files:
-            requested = max(1, count(files["sft"].data, "deployment.num_gpus", 1))
-            devices = context.devices[:requested]
-            lack = None
-            if devices and len(devices) != requested:
-                lack = Missing(
-                    f"the config asks for {requested} GPUs; available: {len(devices)}",
-                    hint="lower deployment.num_gpus, or make more GPUs visible with CUDA_VISIBLE_DEVICES",
-                )
-            gpus = (
-                lack or _not_the_first(devices) or _too_many(requested, _MOST) or ("--gpus", str(requested))
-            )
-            return {
-                **values,
-                "gpu_count.sft": lack or str(requested),
-                "medarc.gpus": gpus,
-                **_option(context),
-            }
-        return {**values, "medarc.gpus": _rl_gpus(files["rl"].data, values), **_option(context, is_rl=True)}
+    gpus = lack or _not_the_first(devices) or _too_many(requested, _MOST) or ("--gpus", str(requested))
+    return {"gpu_count.sft": lack or str(requested), "medarc.gpus": gpus, **_option(context)}
 
 
 def _option(context: RunContext, *, is_rl: bool = False) -> Mapping[str, TemplateValue]:
@@ -169,4 +126,19 @@ def _too_many(requested: int, most: int) -> Missing | None:
     )
 
 
-MEDARC = MedArc()
+_GENERATION = replace(
+    generation.MERGED,
+    id="medarc",
+    title="med-lm-train (prime-rl of spring 2026)",
+    schemas_until="2026-05",
+    is_contained=True,
+    layouts={"rl": "prime-rl-merged", "sft": "medarc-sft"},
+    cluster_layouts={"rl": "medarc-slurm", "sft": "medarc-sft-slurm"},
+    signs=(),
+    checkout=CHECKOUT,
+    sources=tuple(f"prime-rl/{pattern}" for pattern in detection.SOURCES),
+    job_on_one_gpu=("--single-gpu",),
+    further_values=_values,
+    merges_deeply=no,
+)
+MEDARC = framework(_GENERATION)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pkgutil import resolve_name
 from typing import Any
 
-from rltui.core.text import did_you_mean
+from rltui.core.text import did_you_mean, join_words
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.base import Checkout, Framework
 from rltui.frameworks.inputs import Parsed
@@ -33,8 +33,6 @@ ONE_FILE = ("prime-rl", "prime-rl-merged")
 """… and the other generations of it, with one file for all of them."""
 EVALUATOR = "verifiers"
 """The framework whose program writes results of evaluations without a run."""
-CONVERTIBLE = ("vf-rl", "prime-rl")
-"""The framework, in words, whose configs can be written for another one, and that one."""
 LOOKED_INTO = ("logs", "configs", "monitors", "control", "logs/trainer")
 """Folders whose entries are evidence of the writer of an output folder, besides its own entries."""
 
@@ -90,14 +88,16 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
     """
     own = (get(name) for name in ("tinyrl", "verifiers"))  # their files have knobs that no other knows
     if (
-        own_match := next((framework for framework in own if framework.fit(parsed) is not None), None)
+        own_match := next((framework for framework in own if framework.config.fit(parsed) is not None), None)
     ) is not None:
         return own_match
     if installed is not None:
-        roles = [get(installed).role(path, data) for path, data in parsed]
+        roles = [get(installed).config.role(path, data) for path, data in parsed]
         if None not in roles and len(set(roles)) == len(roles):
             return get(installed)
-    fits = {framework: fit for framework in _all_frameworks() if (fit := framework.fit(parsed)) is not None}
+    fits = {
+        framework: fit for framework in _all_frameworks() if (fit := framework.config.fit(parsed)) is not None
+    }
     best = [framework for framework, fit in fits.items() if fit == min(fits.values())]
     if len(best) == 1:
         return best[0]
@@ -118,10 +118,10 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
 def _shape(path: str, data: Mapping[str, Any]) -> str:
     """A description of a file that does not fit with the others."""
     lookalike = next(
-        (framework for framework in _all_frameworks() if framework.fit([(path, data)]) == 0), None
+        (framework for framework in _all_frameworks() if framework.config.fit([(path, data)]) == 0), None
     )
     if lookalike is not None:
-        return f"looks like the {lookalike.role(path, data)} file of {lookalike.title}"
+        return f"looks like the {lookalike.config.role(path, data)} file of {lookalike.title}"
     if explanation := _not_alone(path, data):
         return explanation
     return f"has {', '.join(list(data)[:6])}" if data else "is empty"
@@ -138,6 +138,16 @@ def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:
     from rltui.frameworks.prime_rl.detection import is_of_summer
 
     return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
+
+
+def conversions() -> str:
+    """Which files can be converted, and to what, in words."""
+    return "; ".join(
+        f"only {framework.config.program} files can be converted, to"
+        f" {join_words([*dict.fromkeys(map(family_of, framework.conversions))])}"
+        for framework in _all_frameworks()
+        if framework.conversions
+    )
 
 
 def checkouts() -> tuple[Checkout, ...]:

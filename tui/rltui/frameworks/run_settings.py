@@ -1,15 +1,13 @@
-"""What a config says of the run that it describes: its folder and files, its length, its checkpoints."""
-
-# ruff: noqa: ARG002 - defaults look at nothing that they are given
+"""What a config says of its run, such as folder, length and checkpoints: a record of functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from fnmatch import fnmatchcase
 
-if TYPE_CHECKING:
-    from rltui.frameworks.inputs import ConfigFiles
+from rltui.frameworks.answers import unknown
+from rltui.frameworks.inputs import ConfigFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +77,38 @@ class RunFiles:
     """
 
 
-@dataclass(frozen=True)
+def _any_files(_: ConfigFiles) -> RunFiles:
+    return RunFiles()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """The default: the config says nothing."""
+    """The answers about a run. The default is a framework whose configs say nothing."""
 
-    locations: RunFiles
-    """Files of a run of which no config is known."""
+    files: Callable[[ConfigFiles], RunFiles] = _any_files
+    output_dir: Callable[[ConfigFiles], str | None] = unknown
+    """The output folder that the config names, relative to the workspace."""
+    max_steps: Callable[[ConfigFiles], int | None] = unknown
+    preparation_steps: Callable[[str, ConfigFiles], int | None] = unknown
+    """Steps of a component that only prepares the run."""
+    checkpoint_interval: Callable[[ConfigFiles], int | None] = unknown
+    """Steps between two checkpoints; `None` if the files do not say."""
+    weights_maker: Callable[[ConfigFiles, str, int], WeightsMaker | None] = unknown
+    """Export of loadable weights from a checkpoint, by the run's folder and the step; `None` if it has
+    them.
+    """
+    resume_keys: tuple[str, ...] = ()
+    """Dotted keys, in any file, that name the checkpoint to continue from."""
+    resume_elsewhere: tuple[str, ...] = ()
+    """Dotted keys that place that checkpoint outside the run's own folder."""
+    model_keys: tuple[str, ...] = ("model", "model.name", "*.model.name")
+    """Patterns of dotted keys whose value is the model that a run begins with."""
 
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        """The output folder that the config names, relative to the workspace."""
-        return None
+    def is_model(self, key: str) -> bool:
+        """Whether the value of the dotted key is the model that a run begins with."""
+        return any(fnmatchcase(key, pattern) for pattern in self.model_keys)
 
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        return None
-
-    def preparation_steps(self, component: str, files: ConfigFiles) -> int | None:
-        """Steps of a component that only prepares the run."""
-        return None
-
-    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """Steps between two checkpoints; `None` if the files do not say."""
-        return None
-
-    def files(self, files: ConfigFiles) -> RunFiles:
-        return self.locations
-
-    def weights_maker(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
-        """Export of loadable weights from a checkpoint; `None` if it has them."""
-        return None
+    @property
+    def locations(self) -> RunFiles:
+        """Files of a run of which no config is known."""
+        return self.files({})

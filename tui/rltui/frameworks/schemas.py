@@ -4,23 +4,24 @@ The schema knows keys, types, defaults, bounds and choices. The overlay knows th
 key, what it means whatever a release calls it, units, our sentences. Rules compare several keys.
 """
 
-# ruff: noqa: ARG002 - defaults look at nothing that they are given
-
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from rltui.core.config_report import Problem
+from rltui.core.batch import BatchKnobs
+from rltui.core.bottleneck import BottleneckKnobs
+from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.config_schema import ConfigSchema, Reading, SchemaHints
 from rltui.core.json_schema import parts
 from rltui.core.knobs import Control, Knob, KnobKind
 from rltui.core.rules import Rule, Values
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import Framework
+from rltui.frameworks.answers import no_items, no_values, unknown
+from rltui.frameworks.config import ConfigSide
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 
 _CACHE_SIZE = 8
@@ -111,15 +112,11 @@ class Names:
     """The names of concepts in the schemas in force."""
 
     def __init__(
-        self,
-        files: ConfigFiles,
-        schemas: Mapping[str, ConfigSchema],
-        framework: SchemaFramework,
-        values: Collection[str] = (),
+        self, schemas: Mapping[str, ConfigSchema], grammar: Grammar, values: Collection[str] = ()
     ) -> None:
         """`values`: names as the files spell them, which precede others that the schemas accept too."""
-        self._spaces = {framework.namespaces[role]: schemas[role] for role in files}
-        self._overlay, self._values = framework.overlay, values
+        self._spaces = {grammar.namespaces[role]: schema for role, schema in schemas.items()}
+        self._overlay, self._values = grammar.overlay, values
 
     @cached_property
     def spelled(self) -> tuple[str | None, ...]:
@@ -162,55 +159,80 @@ class Names:
         )
 
 
-class SchemaFramework(Framework):
-    """A framework whose config files have schemas: the methods that schemas answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grammar:
+    """What a framework knows of its files: which schemas they have, and all that those do not tell."""
 
-    # What differs: `schema`, and the names and methods down to `further`.
-
+    reader: str
+    """Name of the program that reads the files, in words."""
     overlay: Overlay
     namespaces: Mapping[str, str]
     """Role → prefix of the names of all keys of that file; empty for the main one."""
-    reader: str
-    """Name of the program that reads the files, in words."""
+    schema: Callable[[ConfigFile], ConfigSchema]
     free: frozenset[str] = frozenset()
     """Keys, `[]` for elements, below which another program's config begins."""
     foreign: frozenset[str] = frozenset()
     """Tables whose keys another package defines."""
     switches: frozenset[str] = frozenset()
     """Tables that `true` may stand for."""
+    rules: Callable[[Names], Sequence[Rule]] = no_items
+    """Rules between knobs; left out if a key that they look at is not in the schema in force."""
+    readers: Callable[[ConfigFiles], Mapping[str, tuple[str, ...]]] = no_values
+    """Knob name → further readers besides the overlay's."""
+    following: Callable[[ConfigFiles, Values, Names], Mapping[str, TomlValue]] = no_values
+    """Knob name → default that follows from other values, of which faulty ones count as not set."""
+    further: Callable[[ConfigFiles, Values, Names], Iterable[Problem]] = no_items
+    """Problems beyond rules over single knobs, computed while all values are sound."""
+    derived: Callable[[ConfigFiles, Values, Names], Iterable[DerivedValue]] = no_items
+    """Derived values of a step, computed while all values are sound."""
+    batch_knobs: Callable[[ConfigFiles, Names], BatchKnobs | None] = unknown
+    bottleneck_knobs: Callable[[ConfigFiles, Names], BottleneckKnobs] = lambda *_: BottleneckKnobs()
+    advice: Callable[[ConfigFiles, Values], Mapping[str, str]] = no_values
+    """Id of a health rule → advice for this config, in words, computed while all values are sound."""
 
-    def __init__(self) -> None:
-        self._hints = SchemaHints(self.free, self.foreign, self.switches)
+
+class SchemaConfig:
+    """Reads config files that have schemas."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar = grammar
+        self._hints = SchemaHints(grammar.free, grammar.foreign, grammar.switches)
         self._cache: dict[tuple[object, ...], _ConfigReading] = {}
         self._rules_by_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
 
-    def schema(self, file: ConfigFile) -> ConfigSchema:
-        raise NotImplementedError
+    @property
+    def side(self) -> ConfigSide:
+        """The part of a framework, without what tells whether files are its own."""
+        return ConfigSide(
+            program=self.grammar.reader,
+            schema_dates=self.schema_dates,
+            none_text=lambda file: self.grammar.schema(file).none,
+            knobs=self.knobs,
+            defaults=self.defaults,
+            renamed=self.renamed,
+            names=self.names,
+            check=self.check,
+            derive=self.derive,
+            batch_knobs=lambda files: self.grammar.batch_knobs(files, self.names(files)),
+            bottleneck_knobs=lambda files: self.grammar.bottleneck_knobs(files, self.names(files)),
+            advice=self.advice,
+        )
 
     def schema_dates(self, files: ConfigFiles) -> tuple[str, ...]:
-        dates = (self.schema(file).date for file in files.values())
+        dates = (self.grammar.schema(file).date for file in files.values())
         return tuple(dict.fromkeys(filter(None, dates)))
 
-    def none_text(self, file: ConfigFile) -> str | None:
-        return self.schema(file).none
+    def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
+        values = self.sound_values(files)
+        return () if values is None else tuple(self.grammar.derived(files, values, self.names(files)))
 
-    def rules(self, names: Names) -> Sequence[Rule]:
-        """Rules between knobs; left out if a key that they look at is not in the schema in force."""
-        return ()
+    def advice(self, files: ConfigFiles) -> Mapping[str, str]:
+        values = self.sound_values(files)
+        return {} if values is None else self.grammar.advice(files, values)
 
-    def readers(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-        """Knob name → further readers besides the overlay's."""
-        return {}
-
-    def following(self, files: ConfigFiles, values: Values, names: Names) -> Mapping[str, TomlValue]:
-        """Knob name → default that follows from other values, of which faulty ones count as not set."""
-        return {}
-
-    def further(self, files: ConfigFiles, values: Values, names: Names) -> Iterable[Problem]:
-        """Problems beyond rules over single knobs, computed while all values are sound."""
-        return ()
-
-    # --- what follows from them ---
+    def readers_of(self, name: str) -> tuple[str, ...]:
+        """Components that read the key of this name."""
+        return self.grammar.overlay.readers_of(name)
 
     def names(self, files: ConfigFiles) -> Names:
         return self._reading(files).names
@@ -224,7 +246,7 @@ class SchemaFramework(Framework):
 
     def renamed(self, files: ConfigFiles) -> Mapping[str, str]:
         names = self.names(files)
-        old_keys = dict.fromkeys((*self.overlay.by_name, *self.overlay.gone))
+        old_keys = dict.fromkeys((*self.grammar.overlay.by_name, *self.grammar.overlay.gone))
         return {
             key: explanation for key in old_keys if not names.has(key) and (explanation := names.now(key))
         }
@@ -261,7 +283,7 @@ class SchemaFramework(Framework):
         config = self._reading(files)
         rules = [*self._rule_problems(files, config)]
         if not any(problem.is_error for problem in (*config.problems, *rules)):
-            rules += self.further(files, config.values, config.names)
+            rules += self.grammar.further(files, config.values, config.names)
         others = {
             files[role].path for role, rule_problem in config.readings.items() if rule_problem.may_be_other
         }
@@ -278,7 +300,7 @@ class SchemaFramework(Framework):
         # the rules whose keys are all there: equal for files with the same schemas and spellings
         key = (*config.schemas.items(), *config.names.spelled)
         if key not in self._rules_by_schemas:
-            rules, has = self.rules(config.names), config.names.has
+            rules, has = self.grammar.rules(config.names), config.names.has
             self._rules_by_schemas[key] = tuple(
                 rule for rule in rules if all(map(has, (rule.key, *rule.needs)))
             )
@@ -295,11 +317,11 @@ class SchemaFramework(Framework):
                 )  # fmt: skip
 
     def _path(self, name: str, files: ConfigFiles) -> str:
-        by_space = {self.namespaces.get(role, ""): file.path for role, file in files.items()}
+        by_space = {self.grammar.namespaces.get(role, ""): file.path for role, file in files.items()}
         return by_space.get(name.partition(".")[0]) or by_space.get("") or next(iter(by_space.values()))
 
     def _reading(self, files: ConfigFiles) -> _ConfigReading:
-        own_files = {role: file for role, file in files.items() if role in self.namespaces}
+        own_files = {role: file for role, file in files.items() if role in self.grammar.namespaces}
         key = tuple((role, file.path, id(file.data)) for role, file in own_files.items())
         config = self._cache.pop(key, None)  # what is kept holds the data, so that no other can have its id
         self._cache[key] = config = self._make(own_files) if config is None else config
@@ -307,12 +329,13 @@ class SchemaFramework(Framework):
         return config
 
     def _make(self, files: ConfigFiles) -> _ConfigReading:
-        schemas = {role: self.schema(file) for role, file in files.items()}
-        plain = Names(files, schemas, self)
+        schemas = {role: self.grammar.schema(file) for role, file in files.items()}
+        plain = Names(schemas, self.grammar)
         readings = {
             role: schemas[role].read(
-                file.data, role=role, path=file.path, namespace=self.namespaces[role], reader=self.reader,
-                hints=replace(self._hints, explain=partial(self._explain, self.namespaces[role], plain)),
+                file.data, role=role, path=file.path, namespace=(space := self.grammar.namespaces[role]),
+                reader=self.grammar.reader,
+                hints=replace(self._hints, explain=partial(self._explain, space, plain)),
             )
             for role, file in files.items()
         }  # fmt: skip
@@ -320,13 +343,13 @@ class SchemaFramework(Framework):
             *(knob for reading in readings.values() for knob in reading.knobs),
             *self._any_keys(files, plain),
         ]
-        knobs = self._with_overlay(own_knobs, self.readers(files))
+        knobs = self._with_overlay(own_knobs, self.grammar.readers(files))
         values = {name: value for reading in readings.values() for name, value in reading.values.items()}
         set_names = {name for reading in readings.values() for name in reading.set_names}
         faulty = {name for reading in readings.values() for name in reading.faulty}
-        names = Names(files, schemas, self, values.keys())
+        names = Names(schemas, self.grammar, values.keys())
         defaults: dict[str, TomlValue] = {}
-        for shared, followers in self.overlay.shared.items():
+        for shared, followers in self.grammar.overlay.shared.items():
             following = [reading for reading in followers if reading in values and reading not in set_names]
             if shared in faulty:
                 faulty.update(following)
@@ -334,7 +357,7 @@ class SchemaFramework(Framework):
                 defaults |= dict.fromkeys(following, values[shared])
         values |= defaults
         sound = {name: None if name in faulty else value for name, value in values.items()}
-        follow = self.following(files, sound, names)
+        follow = self.grammar.following(files, sound, names)
         defaults |= {name: value for name, value in follow.items() if name in values}
         values |= {name: value for name, value in defaults.items() if name not in set_names}
         return _ConfigReading(files, schemas, readings, names, knobs, values, defaults, frozenset(faulty))
@@ -345,8 +368,8 @@ class SchemaFramework(Framework):
 
     def _any_keys(self, files: ConfigFiles, names: Names) -> Iterator[Knob]:
         """Knobs of the overlay in tables that take any key."""
-        roles = {self.namespaces[role]: role for role in files}
-        for concept in self.overlay.concepts.values():
+        roles = {self.grammar.namespaces[role]: role for role in files}
+        for concept in self.grammar.overlay.concepts.values():
             names_ = (key for key in concept.keys if names.has(key.rpartition(".")[0]) and not names.has(key))
             if concept.kind is not None and (name := next(names_, None)) is not None:
                 space = name.partition(".")[0] if name.partition(".")[0] in roles else ""
@@ -357,12 +380,14 @@ class SchemaFramework(Framework):
                 )  # fmt: skip
 
     def _with_overlay(self, knobs: Iterable[Knob], more: Mapping[str, tuple[str, ...]]) -> tuple[Knob, ...]:
-        concepts = {id(concept_): number for number, concept_ in enumerate(self.overlay.concepts.values())}
+        concepts = {
+            id(concept_): number for number, concept_ in enumerate(self.grammar.overlay.concepts.values())
+        }
         main: list[tuple[int, Knob]] = []
         others: list[Knob] = []
         for knob in knobs:
-            concept = self.overlay.of(knob.name)
-            readers = (*self.overlay.readers_of(knob.name), *more.get(knob.name, ()))
+            concept = self.grammar.overlay.of(knob.name)
+            readers = (*self.grammar.overlay.readers_of(knob.name), *more.get(knob.name, ()))
             if concept is None:
                 others.append(replace(knob, readers=readers, main=False))
                 continue

@@ -62,7 +62,7 @@ class StopRules:
             condition, step = stop_rule(rule)
             if digest_of_run.step is None or digest_of_run.step < (step or 1):
                 continue
-            last = None if step is None else step - 1 + framework.files.first_step
+            last = None if step is None else step - 1 + framework.run.locations.first_step
             digest = (
                 digest_of_run if last is None else RunSummary(_UpTo(SeriesReader(folder), last), framework)
             )

@@ -22,10 +22,10 @@ from rltui.core.layout import PROBES, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework, PortKnob, Resolution, ServiceCall, standing, values_of
+from rltui.frameworks.base import Framework
 from rltui.frameworks.engines.rules import RULES
-from rltui.frameworks.generic import CONFIG
 from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.launch import CONFIG, PortKnob, Resolution, ServiceCall, standing
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import FilesCache
 from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER, VISIBLE_DEVICES, Choose, no_devices, uses_cuda
@@ -147,14 +147,14 @@ class Launcher:
         automatic = [spec.id for spec in self._layout.automatic]
         return [
             item
-            for item in self._framework.ports(files)
+            for item in self._framework.launch.ports(files)
             if item.component == component and takes_options(self._layout, item)
             if not set(item.readers or automatic).difference([component]).intersection(stays)
         ]
 
     def chosen_port(self, item: PortKnob, files: ConfigFiles) -> int:
         """The port that its programs get: rltui's choice, else the config's."""
-        ports, record = self._framework.ports(files), self._record
+        ports, record = self._framework.launch.ports(files), self._record
         return int(standing(ports, record.overrides, record.overridden).get(item.knob, item.port))
 
     def move_port(self, item: PortKnob, port: int) -> ExperimentRecord:
@@ -244,7 +244,7 @@ class Launcher:
         context = self._context(files, _Start(resume_step, run_id))
         return [
             resolution
-            for resolution in self._framework.resolutions(files, context)
+            for resolution in self._framework.launch.resolutions(files, context)
             if resolution.makes(names_wanted)
         ]
 
@@ -258,12 +258,12 @@ class Launcher:
         context = self._context(files, _Start(resume_step, run_id))
         by_role: dict[str, dict[str, KnobValue]] = {}
         for name in placeholders(self._layout[component].command):
-            for role, values in self._framework.passed(name, files, context).items():
+            for role, values in self._framework.launch.passed(name, files, context).items():
                 by_role.setdefault(role, {}).update(values)
         resolutions = self.resolutions(component, files, resume_step=resume_step, run_id=run_id)
         launcher_resolutions = [
             resolution
-            for resolution in self._framework.resolutions(files, context)
+            for resolution in self._framework.launch.resolutions(files, context)
             if "launcher" in resolution.outputs
         ]
         # only the launcher's has the real folders
@@ -280,8 +280,8 @@ class Launcher:
         self, role: str, values: Mapping[str, KnobValue], files: ConfigFiles
     ) -> Mapping[str, KnobValue]:
         """Drop values that equal the file or the default, compared as absolute paths."""
-        knobs = {knob.key: knob for knob in self._framework.knobs(files) if knob.file == role}
-        effective = values_of(knobs.values(), files, self._framework)
+        knobs = {knob.key: knob for knob in self._framework.config.knobs(files) if knob.file == role}
+        effective = self._framework.config.values_of(knobs.values(), files)
         data = files[role].data
         real = {key: value for key, value in values.items() if "{scratch}" not in str(value)}
         changes = changed_keys(deep_leaves(data), deep_leaves(apply_edits(data, real)))
@@ -298,7 +298,7 @@ class Launcher:
 
     def service_calls(self, files: ConfigFiles, *, resume_step: int | None) -> Sequence[ServiceCall]:
         """Calls to running services before jobs start against them."""
-        return self._framework.service_calls(files, self._context(files, _Start(resume_step)))
+        return self._framework.launch.service_calls(files, self._context(files, _Start(resume_step)))
 
     def context(self, files: ConfigFiles) -> RunContext:
         return self._context(files, _Start())
@@ -409,7 +409,7 @@ class Launcher:
     def _environment(self, component: str, files: ConfigFiles, start: _Start) -> dict[str, str]:
         """Variables of framework and layout, the layout last. Devices are numbered as by NVML."""
         label, model = self._component_label(component), self._environment_owner(component, files)
-        variables = {**self._framework.environment(model, files, self._context(files, start))}
+        variables = {**self._framework.launch.environment(model, files, self._context(files, start))}
         if self._layout[component].is_remote:  # it knows of the devices of this machine alone
             variables.pop(VISIBLE_DEVICES, None)
         elif self._record.devices == NO_DEVICES:
@@ -466,7 +466,7 @@ class Launcher:
     def _template_values(
         self, files: ConfigFiles, start: _Start, visible: _Devices
     ) -> Mapping[str, TemplateValue]:
-        return self._framework.template_values(files, self._run_contexts(files, start, visible))
+        return self._framework.launch.template_values(files, self._run_contexts(files, start, visible))
 
     def _run_context(self, files: ConfigFiles, start: _Start, visible: _Devices) -> RunContext:
         spec, record = self._framework.checkout, self._record
@@ -488,7 +488,7 @@ class Launcher:
             resolved=dict(start.resolved),
             made={name: _read_resolved(Path(path)) for name, path in start.resolved},
             resume_step=start.resume_step,
-            overrides=standing(self._framework.ports(files), record.overrides, record.overridden),
+            overrides=standing(self._framework.launch.ports(files), record.overrides, record.overridden),
             cuda_devices=visible.by_uuid if visible.by_uuid and uses_cuda(OWN_PYTHON) else (),
             devices=visible.by_number,
         )

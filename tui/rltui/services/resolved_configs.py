@@ -26,8 +26,8 @@ from rltui.core.template import Missing
 from rltui.core.text import duration
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks.base import Resolution
 from rltui.frameworks.inputs import ConfigFiles
+from rltui.frameworks.launch import Resolution
 from rltui.services import subprocesses
 from rltui.services.own_files import write_atomically
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.fakes.frameworks import answering
 
-from rltui.frameworks.base import Checkout, ConfigModels
+from rltui.frameworks.base import Checkout
+from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl import detection
 from rltui.services import trust
@@ -61,7 +62,7 @@ MODELS = ConfigModels(
 )
 FRAMEWORK = answering(
     GENERIC,
-    config_models=MODELS,
+    models=MODELS,
     checkout=Checkout(project="prime-rl", variable="RLTUI_NO_SUCH_VARIABLE", programs=("no-such-program",)),
 )
 

@@ -145,7 +145,7 @@ def test_they_see_no_gpu_and_no_hub(box: Box, ask: Ask, tmp_path: Path) -> None:
 def test_without_checkout_or_models_nobody_is_asked(box: Box, tmp_path: Path) -> None:
     loaded = box.loaded(VALID)
     (box.root / "pyproject.toml").unlink()
-    for framework in (FRAMEWORK, GENERIC, answering(FRAMEWORK, config_models=None)):
+    for framework in (FRAMEWORK, GENERIC, answering(FRAMEWORK, models=None)):
         with closing(FrameworkModels(framework, box.root)) as own:
             assert own.problems(loaded) == ()
             assert not own.accepts(loaded)
@@ -177,10 +177,10 @@ def test_schemas_are_kept_for_other_calls(box: Box, ask: Ask) -> None:
 
 
 def test_a_role_that_cannot_be_imported_leaves_the_others(box: Box) -> None:
-    models = {**FRAMEWORK.config_models.models, "sft": ("prime_rl.configs.sft:SFTConfig",)}  # type: ignore[union-attr]
-    validation = replace(FRAMEWORK.config_models, models=models)  # type: ignore[type-var]
+    models = {**FRAMEWORK.config.models.models, "sft": ("prime_rl.configs.sft:SFTConfig",)}  # type: ignore[union-attr]
+    validation = replace(FRAMEWORK.config.models, models=models)  # type: ignore[type-var]
     for _ in range(2):  # asked, then kept
-        with closing(FrameworkModels(answering(FRAMEWORK, config_models=validation), box.root)) as own:
+        with closing(FrameworkModels(answering(FRAMEWORK, models=validation), box.root)) as own:
             assert list(own.schemas([])) == ["rl"]
             assert own.reason is not None
             assert own.reason.startswith("sft: No module named 'prime_rl.configs.sft'")

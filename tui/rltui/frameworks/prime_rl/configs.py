@@ -57,6 +57,9 @@ _DATES: Mapping[str, tuple[str, ...]] = {
 }
 """Generation → dates of its schemas, the newest first."""
 
+NEVER = "9999"
+"""A day after all schemas."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
@@ -69,14 +72,14 @@ class Fit:
 
 
 @cache
-def snapshots(generation: str, role: str, until: str = "9999") -> tuple[ConfigSchema, ...]:
+def snapshots(generation: str, role: str, until: str = NEVER) -> tuple[ConfigSchema, ...]:
     """The schemas of a kind of file from before a day, the newest first."""
     return tuple(_snapshot(day, role) for day in _DATES[generation] if day < until)
 
 
-def best(generation: str, role: str, data: Mapping[str, Any]) -> tuple[ConfigSchema, Fit]:
+def best(generation: str, role: str, data: Mapping[str, Any], until: str = NEVER) -> tuple[ConfigSchema, Fit]:
     """The schema of a generation that a file fits best; of equals the newest whose commit is known."""
-    fits = [(fit(schema, data), schema) for schema in snapshots(generation, role)]
+    fits = [(fit(schema, data), schema) for schema in snapshots(generation, role, until)]
     best_fit, schema = min(fits, key=lambda pair: (pair[0].strange, pair[1].partial))
     return schema, best_fit
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core import hints
@@ -16,10 +14,10 @@ from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evalua
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl.generation import Generation
+from rltui.frameworks.prime_rl.run_config import RunConfig
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
-from rltui.frameworks.run_settings import WeightsMaker
 
-_MODEL_KEYS = (
+MODEL_KEYS = (
     "model.name",
     "orchestrator.model.name",
     "trainer.model.name",
@@ -42,42 +40,31 @@ the server through files.
 _STABLE = "STABLE"
 
 
-@dataclass(frozen=True)
-class PrimeRlEvaluation(Evaluation):
-    """Evaluations of one generation, or of the one that its files may show."""
+def evaluation_of(config: RunConfig) -> Evaluation:
+    """The part of one generation, or of the one that its files may show."""
 
-    packages = ("verifiers", "prime-rl")
-    generation: Generation
-    config: Callable[[ConfigFiles], Mapping[str, Any]]
-    """One merged config, as the run gets it."""
-
-    def environment(self, files: ConfigFiles) -> str:
-        """The first environment for evaluations during training, else the first for training."""
-        return _environment(self.config(files))
-
-    def max_tokens(self, files: ConfigFiles) -> int | None:
-        return _max_tokens(self.config(files))
-
-    def model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+    def model(files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         """A checkpoint's weights, if they are exported or were sent through files."""
-        data, is_sft = self.config(files), "sft" in files
-        return _model(self.generation.of(data), data, context, target, is_sft=is_sft)
+        return _model(config.generation_of(files), config(files), context, target, is_sft="sft" in files)
 
-    def server(
-        self, files: ConfigFiles, context: RunContext, model: EvalModel, port: int, gpu_memory: str
-    ) -> EvalCommand:
-        """Options of its `inference`."""
-        del context
-        return _server(self.generation.of(self.config(files)), model, port, gpu_memory)
-
-    def command(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+    def command(files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
         """Command line of `eval` or `vf-eval`."""
-        data = self.config(files)
-        return _evaluator(self.generation.of(data), data, context, call)
+        return _evaluator(config.generation_of(files), config(files), context, call)
+
+    return Evaluation(
+        packages=("verifiers", "prime-rl"),
+        environment=lambda files: _environment(config(files)),
+        max_tokens=lambda files: _max_tokens(config(files)),
+        model=model,
+        server=lambda files, _, *of_server: _server(config.generation_of(files), *of_server),
+        command=command,
+    )
 
 
 def _environment(data: Mapping[str, Any]) -> str:
-    """Id of the first environment, as evaluators take it."""
+    """Id of the first environment for evaluations during training, else for training, as evaluators take
+    it.
+    """
     return next((id_ for id_, _ in _sources(data)), "")
 
 
@@ -115,26 +102,10 @@ def _model(
             "SFT of a prime-rl model is a separate experiment",
             hint="evaluate its checkpoints there, or here with --model FOLDER",
         )
-    name = text(data, *_MODEL_KEYS)
+    name = text(data, *MODEL_KEYS)
     if name is None:
         raise ConfigError("no model in the config", hint=hints.EVAL_MODEL(model="NAME"))
     return EvalModel("base", "base", name, step=0)
-
-
-def weights_maker(data: Mapping[str, Any], run_dir: str, step: int, *, is_sft: bool) -> WeightsMaker | None:
-    """Export next to the halves of the checkpoint; `None` if the config names no model."""
-    checkpoint, name = f"{run_dir}/checkpoints/step_{step}", text(data, *_MODEL_KEYS)
-    if name is None:
-        return None
-    tables = ("tokenizer", "trainer.tokenizer") if not is_sft else ("tokenizer",)
-    tokenizer_arguments = [
-        text(data, *(f"{table}.{key}" for table in tables)) or "" for key in ("name", "chat_template")
-    ]
-    source, folder = f"{checkpoint}/trainer", f"{checkpoint}/weights"
-    script = str(Path(__file__).with_name("make_weights.py"))
-    return WeightsMaker(
-        ("python", script, source, folder, name, *tokenizer_arguments), f"{source}/.metadata", folder
-    )
 
 
 def _server(g: Generation, model: EvalModel, port: int, share: str) -> EvalCommand:

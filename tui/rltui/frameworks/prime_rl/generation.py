@@ -6,11 +6,15 @@ its role.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from rltui.frameworks.prime_rl import configs
+from rltui.core.template import TemplateValue
+from rltui.frameworks.answers import no, no_values, yes
+from rltui.frameworks.base import Checkout
+from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.prime_rl import configs, detection
 from rltui.frameworks.run_settings import RunFiles
 
 _TRAINER_HALF = "checkpoints/step_{step}/trainer/.metadata"
@@ -77,7 +81,7 @@ class _Resolving:
     """The way to make a generation's launcher write out the config of each process."""
 
     commands: tuple[tuple[str, ...], ...]
-    """Same as in `base.Resolution`."""
+    """Same as in `launch.Resolution`."""
     folders: tuple[str, ...]
     """Possible locations of the configs then, below the folder of the run, newest first."""
     suffix: str
@@ -88,12 +92,36 @@ class _Resolving:
     unsupported: str = ""
 
 
+FurtherValues = Callable[[ConfigFiles, RunContext, Mapping[str, TemplateValue]], Mapping[str, TemplateValue]]
+"""Takes the values of all generations."""
+
+
+def _merges_since_march(data: Mapping[str, Any]) -> bool:
+    shallow_schemas = configs.snapshots(configs.MERGED, "rl", until="2026-03-02")
+    return configs.best(configs.MERGED, "rl", data)[0] not in shallow_schemas
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """Releases whose programs are run in the same way."""
 
     id: str
     title: str
+    schemas: str
+    """Id of the generation whose schemas its files have, …"""
+    schemas_until: str = field(default=configs.NEVER, kw_only=True)
+    """… from before this day."""
+    is_contained: bool = field(default=False, kw_only=True)
+    """A project that contains a release: recognized by its own checkout alone."""
+    checkout: Checkout = field(default=detection.CHECKOUT, kw_only=True)
+    sources: tuple[str, ...] = field(default=detection.SOURCES, kw_only=True)
+    """Locations of the config classes in that checkout."""
+    job_on_one_gpu: tuple[str, ...] = field(default=(), kw_only=True)
+    """Same as in `base.Framework`."""
+    further_values: FurtherValues = field(default=no_values, kw_only=True)
+    """Values for layouts besides those of all generations."""
+    merges_deeply: Callable[[Mapping[str, Any]], bool] = field(default=no, kw_only=True)
+    """Same as in `config.ConfigSide`."""
     layouts: Mapping[str, str]
     cluster_layouts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     signs: tuple[str, ...]
@@ -140,6 +168,15 @@ class Generation:
     successor: Generation | None = None
     """The next generation with the same id."""
 
+    @property
+    def resume_keys(self) -> tuple[str, ...]:
+        """The keys that name it, without tables."""
+        return (
+            tuple(f"{table}.step" for table in self.resume_cleared)
+            if self.run_folders
+            else self.resume_cleared
+        )
+
     def of(self, data: Mapping[str, Any]) -> Generation:
         """The generation whose schema the merged config `data` fits: itself, or its successor."""
         if self.successor is None:
@@ -154,6 +191,7 @@ _DRY_RUN = ("rl", "@", "{input.rl}", "--dry-run")
 SPLIT = Generation(
     id=configs.SPLIT,
     title="prime-rl, three files (2025)",
+    schemas=configs.SPLIT,
     layouts={**dict.fromkeys(configs.PARTS, "prime-rl-split"), "sft": "prime-rl-sft"},
     signs=("logs/*.stdout", "logs/rl.log", "logs/orchestrator.log", "logs/trainer/rank_*.log"),
     rl_files=_SPLIT_RL,
@@ -173,6 +211,8 @@ SPLIT = Generation(
 MERGED = Generation(
     id=configs.MERGED,
     title="prime-rl, one file (until August 2026)",
+    schemas=configs.MERGED,
+    merges_deeply=_merges_since_march,
     layouts={"rl": "prime-rl-merged", "sft": "prime-rl-sft"},
     cluster_layouts=_ON_CLUSTERS,
     signs=("run_default", "configs/*.toml", "logs/envs", "logs/trainer.log", "logs/inference.log"),
@@ -206,6 +246,8 @@ MERGED = Generation(
 _CURRENT = Generation(
     id=configs.CURRENT,
     title="prime-rl (August 2026 on)",
+    schemas=configs.CURRENT,
+    merges_deeply=yes,
     layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
     cluster_layouts=_ON_CLUSTERS,
     signs=(

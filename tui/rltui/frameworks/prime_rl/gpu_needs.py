@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from rltui.core.config_data import value_at
@@ -15,8 +14,8 @@ from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import derived_values, values
-from rltui.frameworks.prime_rl.generation import Generation
-from rltui.frameworks.schemas import SchemaFramework
+from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.schemas import SchemaConfig
 
 _UTILIZATION = 0.9
 """vLLM's own default; prime-rl does not change it."""
@@ -24,28 +23,21 @@ _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
 _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
 
 
-@dataclass(frozen=True)
-class PrimeRlGpuNeeds(GpuNeeds):
-    reader: SchemaFramework
-    """Reads values of its config."""
-    generation_of: Callable[[ConfigFiles], Generation]
-    config: Callable[[ConfigFiles], Mapping[str, Any]]
-    """The merged config of an RL run, as the run gets it; empty for SFT."""
-    is_served: bool
-    """The run uses a server that it does not start, whatever its config says."""
+def gpu_needs_of(config: RunConfig, reader: SchemaConfig) -> GpuNeeds:
+    """The part of a framework; `reader` reads values of its files."""
 
-    def count(self, files: ConfigFiles) -> int | None:
-        counts = (item.value for item in self.reader.derive(files) if item.name == "GPUs")
+    def count(files: ConfigFiles) -> int | None:
+        counts = (item.value for item in reader.derive(files) if item.name == "GPUs")
         return next((count for count in counts if isinstance(count, int)), 1)
 
-    def engine(self, files: ConfigFiles) -> EngineMemory | None:
+    def engine(files: ConfigFiles) -> EngineMemory | None:
         """Memory that vLLM takes; `None` without a server, and if the utilization is no share."""
-        g, data = self.generation_of(files), self.config(files)
+        g, data = config.generation_of(files), config.rl(files)
         share = value_at(data, g.utilization)
         share = _UTILIZATION if share is None else share
         if not is_number(share) or not 0 < share <= 1:
             return None
-        if self.is_served or not values.is_table(data, "inference"):
+        if config.servers or not values.is_table(data, "inference"):
             return None
         return EngineMemory(
             "inference",
@@ -65,12 +57,12 @@ class PrimeRlGpuNeeds(GpuNeeds):
             version=g.vllm,
         )
 
-    def training(self, files: ConfigFiles) -> Training | None:
+    def training(files: ConfigFiles) -> Training | None:
         """Training of `sft`. `None` while a value has a wrong type or is out of bounds."""
-        sound_values = self.reader.sound_values(files) if "sft" in files else None
-        return (
-            None if sound_values is None else derived_values.training(sound_values, self.reader.names(files))
-        )
+        sound_values = reader.sound_values(files) if "sft" in files else None
+        return None if sound_values is None else derived_values.training(sound_values, reader.names(files))
+
+    return GpuNeeds(count=count, engine=engine, training=training)
 
 
 def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:

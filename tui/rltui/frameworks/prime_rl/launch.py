@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import PurePath
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.config_data import apply_edits, value_at
+from rltui.core.config_data import value_at
 from rltui.core.evals import SERVER
+from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
-from rltui.core.servers import ServerAddress, server_url
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.text import count_text
-from rltui.errors import ConfigError, UsageError
-from rltui.frameworks.base import PortKnob, Resolution, ServiceCall
-from rltui.frameworks.generic import common_values
 from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, ServiceCall, common_values
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
-from rltui.frameworks.prime_rl.gpu_needs import PrimeRlGpuNeeds
+from rltui.frameworks.prime_rl.run_config import RunConfig
 from rltui.frameworks.prime_rl.run_settings import WRITERS
+from rltui.frameworks.prime_rl.servers import TRAINED
 from rltui.frameworks.prime_rl.values import (
     SPLITS,
     count,
@@ -36,7 +34,6 @@ from rltui.frameworks.prime_rl.values import (
     text,
     texts,
 )
-from rltui.frameworks.schemas import SchemaFramework
 
 _LOGGING = ("orchestrator", "trainer")
 """Components that log to W&B."""
@@ -53,7 +50,6 @@ _HANDSHAKE = (
 )
 _BASE_WEIGHTS = "a new server has the base weights until the orchestrator sends newer ones"
 _GROUP = "a new server must join the weight broadcast group, which those two set up at start"
-_TRAINED = "it still has the trained weights of the previous run, and nothing resets them"
 _ADDRESS = "it listens on a new port, written to a file that the orchestrator reads only at start"
 
 _OUT = "{scratch}/out"
@@ -69,50 +65,48 @@ _NO_INFERENCE = Missing(
     "the config has no [inference] table, so no server is started",
     hint="add [inference]; or shut the experiment down and resume it to use the server at base_url",
 )
-_SERVER = "http://localhost:8000/v1"
-"""Default address of a server in prime-rl."""
-
-
 _ON_CLUSTER = Missing(
     "the config has [slurm] for a cluster, but would run on this machine",
     hint="to submit it: --slurm; to run it here, remove [slurm]",
 )
 
 
-class PrimeRlLaunch(SchemaFramework):
+@dataclass(frozen=True, slots=True)
+class PrimeRlLaunch:
     """Launching of one generation, and of the one that its files may show."""
 
-    run_roles = _PAIR | {"sft"}
-    """The programs that write the run, by themselves or started by a launcher."""
-
-    def __init__(self, generation: Generation) -> None:
-        super().__init__()
-        self.generation = generation
-        self.servers: tuple[str, ...] = ()
-        """Addresses that a person chose for inference; empty: those of the config."""
-        self.is_lent = False
-        """The server is one that the config would start, of another experiment."""
-        self.files = generation.rl_files
+    run: RunConfig
+    engine: Callable[[ConfigFiles], EngineMemory | None]
 
     @property
-    def gpu_needs(self) -> PrimeRlGpuNeeds:
-        return PrimeRlGpuNeeds(self, self._generation_of, self._rl, is_served=bool(self.servers))
+    def side(self) -> LaunchSide:
+        return LaunchSide(
+            template_values=self._template_values,
+            resolutions=self._resolutions,
+            instances=instances,
+            environment=self._environment,
+            ports=self._ports,
+            service_calls=self._service_calls,
+            restart_rules=self._restart_rules,
+            fresh_rules=self._fresh_rules,
+            asks_for_cluster=_asks_for_cluster,
+        )
 
-    def template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
+    def _template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
-        g, data = self._generation_of(files), self._config(files)
-        split, memory = _split(g, data, context.devices), self.gpu_needs.engine(files)
+        g, data = self.run.generation_of(files), self.run(files)
+        split, memory = _split(g, data, context.devices), self.engine(files)
         launcher_split = _split(g, data, context.devices, by_launcher=True)
         both = ",".join(dict.fromkeys((*launcher_split.inference, *launcher_split.trainer)))
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
-        return {
+        values = {
             **common_values(files, context),
             **{
                 f"config.{name}": fault or _MADE_AT_START
                 for name, fault in _make_faults(g, files, data, context).items()
             },
             **{f"config.{name}": path for name, path in context.resolved.items()},
-            **ports.values(g, data, context, sources=sources(files), moving=self.ports(files)),
+            **ports.values(g, data, context, sources=sources(files), moving=self._ports(files)),
             **({"port.weights": ""} if split.is_shared else {}),
             "gpus.inference": split.value("inference"),
             "gpus.trainer": split.value("trainer"),
@@ -124,21 +118,22 @@ class PrimeRlLaunch(SchemaFramework):
             "gpu_memory.inference": str(memory.utilization) if memory and split.inference else "",
             "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
         }
+        return {**values, **g.further_values(files, context, values)}
 
-    def resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
+    def _resolutions(self, files: ConfigFiles, context: RunContext) -> Sequence[Resolution]:
         """`launcher`: the file for the launcher; `trainer`, `env.train.<source>` …: outputs of its dry run.
 
         The dry run may delete things in the run's folder, so it gets an empty one. If each program has a
         file of its own: copies with the run's folder, the checkpoint, and the chosen port.
         """
-        g = self._generation_of(files)
+        g = self.run.generation_of(files)
         if _inherits(files) is not None:
             return ()
         if not g.has_launchers:
-            edits_ = {**self._address_edits(files), **ports.edits(g, self._config(files), context.overrides)}
+            edits_ = {**self.run.address_edits(files), **ports.edits(g, self.run(files), context.overrides)}
             return tuple(_copy(g, role, context, edits_) for role in files)
         role = "rl" if "rl" in files else "sft"
-        data = self._config(files)
+        data = self.run(files)
         common: dict[str, KnobValue] = {**dict.fromkeys(g.dropped), **_resume(g, data, context)}
         folder = PurePath(context.run_folder)
         location: dict[str, KnobValue] = {"output_dir": str(folder)}
@@ -146,7 +141,7 @@ class PrimeRlLaunch(SchemaFramework):
             common["run.name"] = _run_name(files, context)
             location = {"output_dir": str(folder.parent), "run.dir": folder.name}
         if role == "rl":
-            common |= {**self._address_edits(files), **ports.edits(g, data, context.overrides)}
+            common |= {**self.run.address_edits(files), **ports.edits(g, data, context.overrides)}
         if context.submits:
             location |= _slurm(data, context)
         launcher = Resolution(edits={role: {**common, **location}}, outputs={"launcher": (f"{role}.toml",)})
@@ -156,28 +151,21 @@ class PrimeRlLaunch(SchemaFramework):
             return (launcher,)
         return (launcher, _parts(g, files, data, context, common))
 
-    def asks_for_cluster(self, files: ConfigFiles) -> bool:
-        """It has the table [slurm], with which `rl` and `sft` submit."""
-        return any(is_table(file.data, "slurm") for file in files.values())
-
-    def instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
-        return instances(files)
-
-    def ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
+    def _ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
         if "sft" in files:
             return ()
-        knobs = ports.knobs(self._generation_of(files), self._rl(files), sources(files))
-        return tuple(knob for knob in knobs if not self.servers or knob.component != "inference")
+        knobs = ports.knobs(self.run.generation_of(files), self.run.rl(files), sources(files))
+        return tuple(knob for knob in knobs if not self.run.servers or knob.component != "inference")
 
-    def environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
+    def _environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
         """Variables that its launcher sets for its children; a server for evaluations gets those of the
         run's.
         """
         if component == SERVER:
-            variables = self.environment("inference", files, context)
+            variables = self._environment("inference", files, context)
             return {name: value for name, value in variables.items() if name != "CUDA_VISIBLE_DEVICES"}
-        g = self._generation_of(files)
-        split = _split(g, self._rl(files), context.devices)
+        g = self.run.generation_of(files)
+        split = _split(g, self.run.rl(files), context.devices)
         # the generation's own, then what the config says, then what cannot be chosen; little for a launcher
         part = "env" if component.startswith(_ENV_SERVERS) else component
         parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
@@ -202,11 +190,11 @@ class PrimeRlLaunch(SchemaFramework):
         devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
         return {**variables, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else variables
 
-    def restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+    def _restart_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """Rules by the transports. A pair stays a pair even if both go through files: they have two
         counters.
         """
-        g, data = self._generation_of(files), self._rl(files)
+        g, data = self.run.generation_of(files), self.run.rl(files)
         in_memory = ports.transport(g, data, ports.WEIGHTS) != "filesystem"
         through_files = not in_memory and ports.transport(g, data, ports.BATCHES) == "filesystem"
         servers = [source.component for source in sources(files) if source.component]
@@ -217,106 +205,21 @@ class PrimeRlLaunch(SchemaFramework):
             *((frozenset({server}), frozenset({"orchestrator"}), _ADDRESS) for server in moving),
         )
 
-    def fresh_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
+    def _fresh_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """Rules for a run that begins again: in 2025 the orchestrator posts `/reload_weights`, from August
         2026 on the trainer broadcasts its first weights; in between nothing replaced the former.
         """
-        return () if self._generation_of(files).resends_weights else ((_PAIR, _INFERENCE, _TRAINED),)
+        return () if self.run.generation_of(files).resends_weights else ((_PAIR, _INFERENCE, TRAINED),)
 
-    def service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
+    def _service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
         """An orchestrator that died while it updated weights has left the engine paused: no router knows of
         that, so the engine itself is called.
         """
         if "rl" not in files:
             return ()
-        port_values = ports.values(self._generation_of(files), self._rl(files), context)
+        port_values = ports.values(self.run.generation_of(files), self.run.rl(files), context)
         url = f"http://{port_values['host.inference']}:{port_values['port.engine']}/resume"
         return (ServiceCall("inference", url, "resume a paused engine"),)
-
-    # --- inference that somebody else runs ---
-
-    def sent_to(self, urls: Sequence[str], *, is_lent: bool = False) -> PrimeRlLaunch:
-        """Acts as if its config named these addresses; without [inference], unless that describes the
-        server.
-        """
-        framework = copy(self)
-        framework.servers, framework.is_lent = tuple(urls), is_lent
-        return framework
-
-    def inference_servers(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
-        """The servers that the orchestrator uses if none is started."""
-        if not files.keys() & {"rl", "orchestrator"}:
-            return ()
-        if not self.servers and is_table(_config(files), "inference"):
-            return ()
-        values = self.values(files)
-        key = ports.base_url_key(self._generation_of(files), _config(files))
-        client = ports.client_table(key)
-        variable, admin = values.get(f"{client}.api_key_var"), values.get(f"{client}.admin_base_url")
-        model = values.get("orchestrator.model.name")
-        addresses = self.servers or values.get(key) or _SERVER
-        urls = addresses if isinstance(addresses, list | tuple) else [addresses]
-        admins = admin if isinstance(admin, list) and len(admin) == len(urls) else [""] * len(urls)
-        return tuple(
-            ServerAddress(
-                _server_url(key, str(url)),
-                key_variable=variable if isinstance(variable, str) else "",
-                model=model if isinstance(model, str) else None,
-                is_strict=values.get(f"{client}.skip_model_check") is not True,
-                admin_url=""
-                if self.servers or not engine
-                else _server_url(f"{client}.admin_base_url", str(engine)),
-            )
-            for url, engine in zip(urls, admins, strict=True)
-        )
-
-    def external(self, files: ConfigFiles) -> tuple[str, ...]:
-        """If each program has a file of its own, includes those without one."""
-        if self.generation.has_launchers or "sft" in files:
-            return super().external(files)
-        self.inference_servers(files)
-        return tuple(part for part in _PARTS if part not in files or (part == "inference" and self.servers))
-
-    def weights_by(self, files: ConfigFiles) -> str:
-        """The worker of an engine knows one transport."""
-        return ports.transport(self._generation_of(files), self._rl(files), ports.WEIGHTS)
-
-    def weights_reset(
-        self, files: ConfigFiles, context: RunContext, root: str
-    ) -> ServiceCall | Missing | None:
-        """In 2025 the orchestrator resets it, from August 2026 on the trainer's first weights replace
-        them; in between a server loads those of a folder, if the model is one.
-        """
-        if self._generation_of(files).resends_weights:
-            return None
-        model = self.values(files).get("orchestrator.model.name")
-        folder = PurePath(context.workspace) / str(model)
-        if str(model).startswith((".", "/")):
-            purpose = "reset it to the base weights"
-            return ServiceCall(
-                "inference", f"{root}/update_weights", purpose, {"weight_dir": str(folder)}, required=True
-            )
-        return Missing(_TRAINED, hint="restart that server first")
-
-    def _address_edits(self, files: ConfigFiles) -> dict[str, KnobValue]:
-        """Edits of the merged config for the addresses that a person chose."""
-        if not self.servers or "sft" in files:
-            return {}
-        data = _config(files)
-        move = ports.lent if self.is_lent and is_table(data, "inference") else ports.sent_to
-        return move(self.generation.of(data), data, self.servers)
-
-    def _config(self, files: ConfigFiles) -> Mapping[str, Any]:
-        """One merged config, whether it is written in one file or in three, as the run gets it."""
-        data, edits_ = _config(files), self._address_edits(files)
-        return apply_edits(data, edits_) if edits_ else data
-
-    def _rl(self, files: ConfigFiles) -> Mapping[str, Any]:
-        """The merged config of an RL run; empty for SFT."""
-        return {} if "sft" in files else self._config(files)
-
-    def _generation_of(self, files: ConfigFiles) -> Generation:
-        return self.generation.of(_config(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,20 +240,6 @@ class _GpuSplit:
         if self.fault is not None:
             return self.fault
         return ",".join(self.trainer if component == "trainer" else self.inference)
-
-
-def _config(files: ConfigFiles) -> Mapping[str, Any]:
-    """One merged config, whether it is written in one file or in three."""
-    merged = next((files[role].data for role in ("rl", "sft") if role in files), None)
-    return {role: file.data for role, file in files.items()} if merged is None else merged
-
-
-def _server_url(key: str, text: str) -> str:
-    """Raises ConfigError if a config names no address."""
-    try:
-        return server_url(text)
-    except UsageError as error:
-        raise ConfigError(f"{key}: {error.title}", hint=error.hint) from error
 
 
 def _device_counts(g: Generation, data: Mapping[str, Any], *, by_launcher: bool = False) -> tuple[int, int]:
@@ -408,6 +297,11 @@ def _make_faults(
         **dict.fromkeys(("orchestrator", "trainer"), fault),
         **{f"env.{source.split}.{source.name}": fault for source in sources(files)},
     }
+
+
+def _asks_for_cluster(files: ConfigFiles) -> bool:
+    """It has the table [slurm], with which `rl` and `sft` submit."""
+    return any(is_table(file.data, "slurm") for file in files.values())
 
 
 def _inherits(files: ConfigFiles) -> Missing | None:

@@ -15,8 +15,8 @@ from rltui.core.knobs import KnobValue
 from rltui.core.servers import port_of, reachable_host
 from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
-from rltui.frameworks.base import PortKnob
 from rltui.frameworks.inputs import RunContext
+from rltui.frameworks.launch import PortKnob
 from rltui.frameworks.prime_rl.detection import is_of_summer
 from rltui.frameworks.prime_rl.generation import ATTEMPT_LOGS, Generation
 from rltui.frameworks.prime_rl.values import (

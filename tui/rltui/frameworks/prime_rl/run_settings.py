@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import PurePath
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path, PurePath
 from typing import Any
 
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.frameworks.prime_rl import evaluation, values
+from rltui.frameworks.prime_rl import values
+from rltui.frameworks.prime_rl.evaluation import MODEL_KEYS
 from rltui.frameworks.prime_rl.generation import Generation
-from rltui.frameworks.run_settings import RunFiles, RunSettings, WeightsMaker
+from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.run_settings import RunSettings, WeightsMaker
 
 WRITERS = ("orchestrator", "trainer", "sft")
 """Roles of files whose programs write into the run's folder."""
 
 
-@dataclass(frozen=True)
-class PrimeRlRunSettings(RunSettings):
-    generation: Generation
-    config: Callable[[ConfigFiles], Mapping[str, Any]]
-    """One merged config, as the run gets it."""
+def run_settings_of(config: RunConfig) -> RunSettings:
+    """The part of a framework."""
+    g = config.generation
 
-    def output_dir(self, files: ConfigFiles) -> str | None:
-        for role in ("rl", *WRITERS):
-            data = files[role].data if role in files else {}
-            group = values.text(data, "output_dir")
-            run = values.text(data, "run.dir", "run.name") if self.generation.run_folders else None
-            if run is not None or group is not None:
-                is_below = self.generation.run_folders
-                return str(PurePath(group or "outputs") / (run or "")) if is_below else group
+    return RunSettings(
+        files=lambda files: g.sft_files if "sft" in files else g.rl_files,
+        output_dir=partial(_output_dir, g),
+        max_steps=values.first_count_of("max_steps", "trainer.max_steps", "orchestrator.max_steps"),
+        checkpoint_interval=values.first_count_of("ckpt.interval", "trainer.ckpt.interval"),
+        weights_maker=lambda files, *of: _weights_maker(config(files), *of, is_sft="sft" in files),
+        resume_keys=g.resume_keys,
+        resume_elsewhere=("ckpt.output_dir", "resume.dir") if g.has_launchers else (),
+        model_keys=("model", "model.name", "*.model.name", "*.vllm.model"),
+    )
+
+
+def _output_dir(g: Generation, files: ConfigFiles) -> str | None:
+    for role in ("rl", *WRITERS):
+        data = files[role].data if role in files else {}
+        group = values.text(data, "output_dir")
+        run = values.text(data, "run.dir", "run.name") if g.run_folders else None
+        if run is not None or group is not None:
+            return str(PurePath(group or "outputs") / (run or "")) if g.run_folders else group
+    return None
+
+
+def _weights_maker(data: Mapping[str, Any], run_dir: str, step: int, *, is_sft: bool) -> WeightsMaker | None:
+    """Export of torch's distributed checkpoint, next to its halves, by a script in its environment: its
+    releases have none. `None` if the config names no model.
+    """
+    checkpoint, name = f"{run_dir}/checkpoints/step_{step}", values.text(data, *MODEL_KEYS)
+    if name is None:
         return None
-
-    def files(self, files: ConfigFiles) -> RunFiles:
-        return self.generation.sft_files if "sft" in files else self.generation.rl_files
-
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        """The shared value, or that of one program."""
-        return values.first_count(files, "max_steps", "trainer.max_steps", "orchestrator.max_steps")
-
-    def checkpoint_interval(self, files: ConfigFiles) -> int | None:
-        """The shared value, or that of the trainer."""
-        return values.first_count(files, "ckpt.interval", "trainer.ckpt.interval")
-
-    def weights_maker(self, files: ConfigFiles, run_dir: str, step: int) -> WeightsMaker | None:
-        """Export of torch's distributed checkpoint, by a script in its environment: its releases have
-        none.
-        """
-        return evaluation.weights_maker(self.config(files), run_dir, step, is_sft="sft" in files)
+    tables = ("tokenizer", "trainer.tokenizer") if not is_sft else ("tokenizer",)
+    tokenizer_arguments = [
+        values.text(data, *(f"{table}.{key}" for table in tables)) or "" for key in ("name", "chat_template")
+    ]
+    source, folder = f"{checkpoint}/trainer", f"{checkpoint}/weights"
+    script = str(Path(__file__).with_name("make_weights.py"))
+    return WeightsMaker(
+        ("python", script, source, folder, name, *tokenizer_arguments), f"{source}/.metadata", folder
+    )

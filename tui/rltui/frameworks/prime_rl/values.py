@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -69,10 +69,14 @@ def is_table(data: Mapping[str, Any], key: str) -> bool:
     return isinstance(value_at(data, key), Mapping)
 
 
-def first_count(files: ConfigFiles, *keys: str) -> int | None:
-    """The first whole number above 0 of one of `keys`, whichever file holds it."""
-    numbers_ = (optional_count(file.data, key) for key in keys for file in files.values())
-    return next((number for number in numbers_ if number is not None), None)
+def first_count_of(*keys: str) -> Callable[[ConfigFiles], int | None]:
+    """Finds the first whole number above 0 of one of `keys`, whichever file holds it."""
+
+    def first_count(files: ConfigFiles) -> int | None:
+        numbers_ = (optional_count(file.data, key) for key in keys for file in files.values())
+        return next((number for number in numbers_ if number is not None), None)
+
+    return first_count
 
 
 SPLITS = ("train", "eval")

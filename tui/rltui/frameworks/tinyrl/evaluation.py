@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 
 from rltui.core.evals import EvalTarget
@@ -12,25 +12,19 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
 from rltui.frameworks.inputs import ConfigFiles, RunContext
-from rltui.frameworks.schemas import SchemaFramework
+from rltui.frameworks.schemas import SchemaConfig
 
 
-@dataclass(frozen=True)
-class TinyRlEvaluation(Evaluation):
-    begins_with = "sft"
-    config: SchemaFramework
-    """Reads values of its config."""
+def evaluation_of(config: SchemaConfig) -> Evaluation:
+    """The part of the framework; `config` reads values of its files."""
 
-    def environment(self, files: ConfigFiles) -> str:
+    def environment(files: ConfigFiles) -> str:
         """The only environment, unless the config is faulty."""
-        return str(self.config.sound_value(files, "orchestrator.env.0.id") or "") if "rl" in files else ""
+        return str(config.sound_value(files, "orchestrator.env.0.id") or "") if "rl" in files else ""
 
-    def max_tokens(self, files: ConfigFiles) -> int | None:
-        return self.config.sound_count(files, "orchestrator.sampling.max_tokens")
-
-    def model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+    def model(files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         """Folders of weights: RL begins with the result of SFT, and SFT stores its start in `base`."""
-        sft_model = model_path(self.config.sound_value(files, "model.name"), context.workspace)
+        sft_model = model_path(config.sound_value(files, "model.name"), context.workspace)
         if isinstance(sft_model, Missing):
             raise ConfigError(sft_model.reason, hint=sft_model.hint)
         run = context.run_folder
@@ -45,11 +39,11 @@ class TinyRlEvaluation(Evaluation):
         }[target.kind]
         return EvalModel(target.kind, target.label, folders[0], target.step, folders)
 
-    def command(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+    def command(files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
         request = call.request
-        if request.env != (environment := self.environment(files)):
+        if request.env != (own_environment := environment(files)):
             raise ConfigError(
-                f"the embedded engine evaluates on {environment} only, not on {request.env}",
+                f"the embedded engine evaluates on {own_environment} only, not on {request.env}",
                 hint="leave out the environment",
             )
         argv = [
@@ -61,6 +55,14 @@ class TinyRlEvaluation(Evaluation):
         if request.max_tokens is not None:
             argv += ["-t", str(request.max_tokens)]
         return EvalCommand((*argv, *request.arguments))
+
+    return Evaluation(
+        begins_with="sft",
+        environment=environment,
+        max_tokens=partial(config.sound_count, name="orchestrator.sampling.max_tokens"),
+        model=model,
+        command=command,
+    )
 
 
 def model_path(name: TomlValue, workspace: str) -> str | Missing:

@@ -11,10 +11,8 @@ from rltui.core.rules import Values
 from rltui.core.toml.values import TomlValue, format_key, format_value
 from rltui.frameworks.base import Converted, Framework
 from rltui.frameworks.inputs import ConfigFile
-from rltui.frameworks.schemas import SchemaFramework
 from rltui.frameworks.verifiers.files import ARGS
 
-_GENERATIONS = ("prime-rl", "prime-rl-merged")
 _CONVERTED = {
     "max_steps": "max_steps",
     "max_seq_len": "seq_len",
@@ -69,19 +67,16 @@ _OTHER_MEANING = {
 }
 
 
-def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted | None:
-    """The config for a generation with one `rl.toml`; `None` for others. `values`: effective value of every
-    knob.
-    """
-    if to.id not in _GENERATIONS or not isinstance(to, SchemaFramework):
-        return None
+def to_prime_rl(file: ConfigFile, values: Values, to: Framework) -> Converted:
+    """The config for a generation with one `rl.toml`. `values`: effective value of every knob."""
     base: dict[str, Any] = {
         "model": {"name": values["model"]},
         "orchestrator": {},
         "trainer": {},
         "inference": {},
     }
-    names = to.names({"rl": ConfigFile("rl", file.path, base)})
+    assert to.config.names is not None
+    names = to.config.names({"rl": ConfigFile("rl", file.path, base)})
     arguments = value_at(file.data, ARGS) or {}
     edits: dict[str, TomlValue] = {}
     notes = [_PACKING]

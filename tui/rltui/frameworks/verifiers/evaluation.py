@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rltui.core import hints
 from rltui.core.config_data import value_at
 from rltui.core.evals import EvalTarget
 from rltui.core.template import Missing
 from rltui.errors import ConfigError
-from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
+from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation, named_model
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.inputs import ConfigFiles, RunContext
-from rltui.frameworks.schemas import SchemaFramework
+from rltui.frameworks.schemas import SchemaConfig
 from rltui.frameworks.verifiers import rules
 from rltui.frameworks.verifiers.files import ARGS
 
 
-@dataclass(frozen=True)
-class VfRlEvaluation(Evaluation):
-    packages = ("verifiers",)
-    config: SchemaFramework
-    """Reads values of its config."""
+def evaluation_of(config: SchemaConfig, title: str) -> Evaluation:
+    """The part of the framework; `config` reads values of its files."""
 
-    def environment(self, files: ConfigFiles) -> str:
-        """The training environment, by the name of its package."""
-        return str(value_at(files["rl"].data, "env.id") or "").rpartition("/")[2]
-
-    def max_tokens(self, files: ConfigFiles) -> int | None:
-        """Limit of an answer as `RLConfig` computes it."""
-        return self.config.sound_count(files, rules.ANSWER) or self.config.sound_count(files, rules.LENGTH)
-
-    def model(self, files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
+    def model(files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
         name = str(files["rl"].data.get("model", ""))
         if target.kind == "base" and name:
             return EvalModel("base", "base", name, step=0)
         if target.kind != "checkpoint":
-            return super().model(files, context, target)
-        if self.config.sound_value(files, f"{ARGS}.use_lora"):
+            return named_model(title)(files, context, target)
+        if config.sound_value(files, f"{ARGS}.use_lora"):
             raise ConfigError(
                 f"{target.label} holds adapters (trainer.args.use_lora), which a server cannot load on"
                 " their own",
@@ -46,10 +33,20 @@ class VfRlEvaluation(Evaluation):
         folder = f"{context.run_folder}/checkpoint-{target.step}"
         return EvalModel("checkpoint", target.label, folder, target.step)
 
-    def command(self, files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
+    def command(files: ConfigFiles, context: RunContext, call: EvalCall) -> EvalCommand:
         if isinstance(context.run, Missing):
             raise ConfigError(context.run.reason, hint=context.run.hint)
         args = value_at(files["rl"].data, "env.args")
         return verifiers_eval(
             call, context.run, args=args if isinstance(args, dict) else None, is_legacy=True
         )
+
+    return Evaluation(
+        packages=("verifiers",),
+        environment=lambda files: str(value_at(files["rl"].data, "env.id") or "").rpartition("/")[2],
+        max_tokens=lambda files: (  # as `RLConfig` computes it
+            config.sound_count(files, rules.ANSWER) or config.sound_count(files, rules.LENGTH)
+        ),
+        model=model,
+        command=command,
+    )

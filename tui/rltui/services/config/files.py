@@ -96,8 +96,8 @@ def with_companion_files(path: Path) -> tuple[Path, ...]:
         with suppress(ConfigError):  # whatever else lies there
             sources += [] if file == own.path else [read_file(file)]
     parsed = [(str(source.path), source.data) for source in sources]
-    role_files = [file for file in parsed if framework.role(*file) not in (None, "sft")]
-    is_one_run = parsed[0] in role_files and framework.fit(role_files) is not None
+    role_files = [file for file in parsed if framework.config.role(*file) not in (None, "sft")]
+    is_one_run = parsed[0] in role_files and framework.config.fit(role_files) is not None
     return tuple(Path(name) for name, _ in role_files) if is_one_run else (own.path,)
 
 
@@ -110,7 +110,7 @@ def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
     sources: dict[str, Source] = {}
     for path in paths:
         source = read_file(path)
-        role = framework.role(str(source.path), source.data)
+        role = framework.config.role(str(source.path), source.data)
         if role is None:
             raise ConfigError(
                 f"{path} is not a config file of {framework.title}", hint="see its example files"
@@ -125,7 +125,7 @@ def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
             )
         sources[role] = source
     _require(framework, sources)
-    for role, name in framework.companions.items():
+    for role, name in framework.config.companions.items():
         companion = next(iter(sources.values())).path.parent / name if sources else Path(name)
         if role not in sources and companion.exists():
             sources[role] = read_file(companion)
@@ -133,11 +133,11 @@ def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
 
 
 def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
-    if not framework.required or any(roles <= sources.keys() for roles in framework.required):
+    if not framework.config.required or any(roles <= sources.keys() for roles in framework.config.required):
         return
     given_names = ", ".join(str(source.path) for source in sources.values()) or "no file"
-    companions = " and ".join(framework.companions.values())
-    missing_roles = sorted(framework.required[0] - sources.keys())
+    companions = " and ".join(framework.config.companions.values())
+    missing_roles = sorted(framework.config.required[0] - sources.keys())
     scope = (
         f"; {given_names} is for {next(iter(sources))} alone"
         if len(sources) == 1
@@ -224,7 +224,7 @@ def read_snapshot(attempt_dir: Path, framework: Framework) -> LoadedFiles:
     """
     folder = snapshot_dir(attempt_dir)
     sources = [read_file(path) for path in sorted(folder.glob("*.toml"))]
-    roles = (framework.role(str(source.path), source.data) or source.path.stem for source in sources)
+    roles = (framework.config.role(str(source.path), source.data) or source.path.stem for source in sources)
     return LoadedFiles(dict(zip(roles, sources, strict=True)), _load_passed(folder / _PASSED))
 
 

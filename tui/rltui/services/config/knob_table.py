@@ -9,7 +9,7 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.base import Framework, values_of
+from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import ANY_COMPONENT, other_knobs
 from rltui.frameworks.inputs import ConfigFiles, as_passed
 
@@ -71,8 +71,8 @@ class KnobCatalog:
         self, knobs: Sequence[Knob], files: ConfigFiles, running: Running, *, known: bool = True
     ) -> tuple[KnobInfo, ...]:
         """A row per knob, in the order given. `known`: the framework's knob table has them."""
-        defaults = self._framework.defaults(files)
-        values = values_of(knobs, files, self._framework)
+        defaults = self._framework.config.defaults(files)
+        values = self._framework.config.values_of(knobs, files)
         in_copies, got = self._values_of_running(knobs, running)
         rows = []
         for knob in knobs:
@@ -111,7 +111,7 @@ class KnobCatalog:
     def pending(self, files: ConfigFiles, running: Running) -> tuple[PendingKnob, ...]:
         """Keys whose value in `files` differs from the copy that a running reader was started with."""
         knobs = (*self.of(files).knobs, *self.others(files, running))
-        values = values_of(knobs, files, self._framework)
+        values = self._framework.config.values_of(knobs, files)
         in_copies, got = self._values_of_running(knobs, running)
         pending = []
         for knob in knobs:
@@ -128,8 +128,8 @@ class KnobCatalog:
         """Running component → knob → value: in its copy of the files, and as it was passed."""
         in_copies, got = {}, {}
         for name, files in running.items():
-            in_copies[name] = values_of(knobs, files, self._framework)
-            got[name] = values_of(knobs, as_passed(files), self._framework)
+            in_copies[name] = self._framework.config.values_of(knobs, files)
+            got[name] = self._framework.config.values_of(knobs, as_passed(files))
         return in_copies, got
 
     def with_known_readers(self, knob: Knob) -> Knob:
@@ -140,6 +140,6 @@ class KnobCatalog:
         return replace(knob, readers=tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers)))
 
     def _list(self, files: ConfigFiles) -> KnobLists:
-        knobs = tuple(self.with_known_readers(knob) for knob in self._framework.knobs(files))
+        knobs = tuple(self.with_known_readers(knob) for knob in self._framework.config.knobs(files))
         others = tuple(self.with_known_readers(knob) for knob in other_knobs(files, knobs))
         return KnobLists(files, knobs, others)

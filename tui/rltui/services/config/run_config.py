@@ -210,7 +210,7 @@ class RunConfigBuilder:
             shallow = _merge(segments, deep=False)
             self._warnings = tuple(_dropped_keys(document.text, shallow.text, framework.title))
             document = shallow
-        candidates = (document.paths[0].with_name(name) for name in framework.companions.values())
+        candidates = (document.paths[0].with_name(name) for name in framework.config.companions.values())
         companions = [path for path in candidates if path.exists() and path not in document.paths]
         return [document, *(_Document(path.name, (path,), read_file(path).text) for path in companions)]
 
@@ -235,7 +235,7 @@ class RunConfigBuilder:
         sources = [read_file(segment.path) for segment in segments]
         documents = [(str(source.path), source.data) for source in sources]
         split_framework = registry.get(registry.FILE_PER_PROGRAM)
-        if [split_framework.role(path, data) for path, data in documents] != [
+        if [split_framework.config.role(path, data) for path, data in documents] != [
             segment.table for segment in segments
         ]:
             return False
@@ -249,8 +249,8 @@ class RunConfigBuilder:
                 return nearby.generation == split_framework.id
         document = _merge(segments, deep=True)
         one_file = [(document.name, parse(document.text, document.name))]
-        fits = [registry.get(name).fit(one_file) for name in registry.ONE_FILE]
-        split_fit = split_framework.fit(documents)
+        fits = [registry.get(name).config.fit(one_file) for name in registry.ONE_FILE]
+        split_fit = split_framework.config.fit(documents)
         return split_fit is not None and all(fit is None or split_fit <= fit for fit in fits)
 
     def _is_deep(self, framework: Framework, document: _Document) -> bool:
@@ -259,7 +259,7 @@ class RunConfigBuilder:
             folder = NearbyCheckout(project, workspace=self._workspace, config_files=document.paths).folder
             if folder is not None:
                 return not (folder / project.merges_tables).exists()
-        return framework.merges_deeply(parse(document.text, document.name))
+        return framework.config.merges_deeply(parse(document.text, document.name))
 
     # --- overriding ---------------------------------------------------------------------------------------
 
@@ -379,7 +379,7 @@ def _switch_tables(
 def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
     """Raises ConfigError if the file format cannot express it."""
     loaded = store.load()
-    none = framework.none_text(loaded.files[knob.file])
+    none = framework.config.none_text(loaded.files[knob.file])
     if none is None:
         default = display(knob.default, key=knob.key)
         raise ConfigError(f"{knob.name} cannot be none: without a value, its default {default} applies")

@@ -11,7 +11,7 @@ from rltui.core.config_report import BatchUnit, Conversion, DerivedValue, KnobTa
 from rltui.core.kinds import is_number
 from rltui.core.metrics import MetricSeries, StepSample, estimate_step
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework, values_of
+from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.files import read_snapshot, snapshot_dir
 from rltui.services.runs.experiment_files import ControlFolder
@@ -39,10 +39,10 @@ class StepTimes:
 
     def derive(self, files: ConfigFiles) -> tuple[DerivedValue, ...]:
         """The framework's derived values, and the time of a step if steps were measured."""
-        derived = self._framework.derive(files)
+        derived = self._framework.config.derive(files)
         self.update()
         series = self._series()
-        names = self._framework.batch_knobs(files)
+        names = self._framework.config.batch_knobs(files)
         mean_rollout = series.mean(names.token_metric) if names is not None else None
         mean = mean_rollout.value if mean_rollout is not None else None
         size, unit = self._size(files, derived, mean)
@@ -72,7 +72,7 @@ class StepTimes:
     def _recorded_size(self, files: ConfigFiles, unit: str, mean: float | None) -> float | None:
         if not files:
             return None
-        size, same_unit = self._size(files, self._framework.derive(files), mean)
+        size, same_unit = self._size(files, self._framework.config.derive(files), mean)
         return size if same_unit == unit else None
 
     def _size(
@@ -91,10 +91,10 @@ class StepTimes:
 
     def _batch_values(self, files: ConfigFiles) -> tuple[float | None, float | None] | None:
         """Tokens and rollouts of a batch, as configured; `None` for a run without rollouts."""
-        names = self._framework.batch_knobs(files)
+        names = self._framework.config.batch_knobs(files)
         if names is None:
             return None
-        values = values_of(self._framework.knobs(files), files, self._framework)
+        values = self._framework.config.values_of(self._framework.config.knobs(files), files)
         tokens = values.get(names.token_batch_size)
         return _number(tokens), _number(values[names.batch_size])
 
@@ -121,7 +121,7 @@ def conversion(
     Raises:
         ConfigError: if the batch cannot be counted otherwise, or a knob of it has a wrong value.
     """
-    names = framework.batch_knobs(files)
+    names = framework.config.batch_knobs(files)
     rows = {knob.key: knob for knob in table.knobs}
     way = other_way(names, rows)
     if names is None or way is None:

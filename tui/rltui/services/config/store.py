@@ -19,7 +19,7 @@ from rltui.core.metrics import large_step
 from rltui.core.secrets import mask_value
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, ConflictError, NotFoundError
-from rltui.frameworks.base import Framework, values_of
+from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import above, added_knob
 from rltui.frameworks.inputs import ConfigFiles, as_passed
 from rltui.services.config.diff import text_diff, unified_diff, with_originals
@@ -133,7 +133,7 @@ class ConfigStore:
         """
         self._paths = tuple(paths)
         self._framework = framework
-        self._derive = derive or framework.derive
+        self._derive = derive or framework.config.derive
         self._catalog = KnobCatalog(framework, components=components, launched=launched)
         self._forced = forced
         self._recorded = recorded
@@ -196,7 +196,7 @@ class ConfigStore:
             derived=self._derive(files),
             problems=self.problems(),
             since_origin=unified_diff(with_originals(self._loaded_or_load()), self._loaded_or_load()),
-            converts_to=other_way(self._framework.batch_knobs(files), {row.key: row for row in rows}),
+            converts_to=other_way(self._framework.config.batch_knobs(files), {row.key: row for row in rows}),
         )
 
     def rows(self, running: Running) -> tuple[KnobInfo, ...]:
@@ -248,7 +248,7 @@ class ConfigStore:
             self.knobs,
             edits,
             others=self._catalog.others(files, running or {}),
-            renamed=self._framework.renamed(files),
+            renamed=self._framework.config.renamed(files),
             add=add,
         )
         sources = dict(before.sources)
@@ -391,7 +391,7 @@ class ConfigStore:
                 yield Problem(severity="warning", key=knob.name, message=f"{knob.name}: {warning}", file=file)
 
     def _problems(self, loaded: LoadedFiles) -> tuple[Problem, ...]:
-        problems = located(self._framework.check(loaded.files), loaded)
+        problems = located(self._framework.config.check(loaded.files), loaded)
         if self._accepted == _shas(loaded):
             return _as_warnings(problems, "accepted by the framework itself")
         return _as_warnings(problems, "forced") if self._forced else problems
@@ -423,7 +423,7 @@ class ConfigStore:
         }
         for component, files in running.items():
             got = self._values(knobs, as_passed(files))
-            resumed = {knob.name for knob in knobs if knob.key in self._framework.resume_keys}
+            resumed = {knob.name for knob in knobs if knob.key in self._framework.run.resume_keys}
             living[component] = {**living[component], **{name: got[name] for name in resumed}}
         return [
             knob
@@ -435,7 +435,7 @@ class ConfigStore:
         ]
 
     def _values(self, knobs: Sequence[Knob], files: ConfigFiles) -> Mapping[str, TomlValue]:
-        return values_of(knobs, files, self._framework)
+        return self._framework.config.values_of(knobs, files)
 
 
 def _as_warnings(problems: tuple[Problem, ...], reason: str) -> tuple[Problem, ...]:

@@ -16,7 +16,7 @@ from rltui.core.knobs import display
 from rltui.core.layout import Layout
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework, values_of
+from rltui.frameworks.base import Framework
 from rltui.frameworks.engines.output import read_measurements
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.inputs import ConfigFiles
@@ -250,7 +250,7 @@ class Forecaster:
         """Knob name → value of the knobs that `component` reads."""
         knobs = [
             knob
-            for knob in self._framework.knobs(files)
+            for knob in self._framework.config.knobs(files)
             if {component, ANY_COMPONENT}.intersection(knob.readers)
         ]
-        return values_of(knobs, files, self._framework)
+        return self._framework.config.values_of(knobs, files)

@@ -194,7 +194,7 @@ class RunRecorder:
         if step is None:
             self._queue.append(self._begin_anew)
         else:
-            last = step - 1 + self._framework.files.first_step
+            last = step - 1 + self._framework.run.locations.first_step
             self._queue.append(lambda: self._rewind(last, now))
 
     # --- in its own ---------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class RunSummary:
     def __init__(self, source: SeriesSource, framework: Framework) -> None:
         self._source = source
         self._names = framework.progress.names
-        self._shift = 1 - framework.files.first_step
+        self._shift = 1 - framework.run.locations.first_step
         self._rewinds: tuple[Rewind, ...] = ()
         self._states: dict[SeriesKey, _SeriesState] = {}
         self._keys: dict[str, SeriesKey] = {}

@@ -192,12 +192,12 @@ def read_series(
     framework = framework_of(record)
     control = record.control
     metrics = RunMetrics(
-        RunFolder(Path(record.run_dir), framework.files).metrics,
+        RunFolder(Path(record.run_dir), framework.run.locations).metrics,
         framework,
         logs=lambda: {**newest_logs(control, components), **followed},
         earlier_logs=lambda: earlier_logs(control, components),
     )
-    series = MetricSeries(framework.progress.names, framework.files.first_step)
+    series = MetricSeries(framework.progress.names, framework.run.locations.first_step)
     for row in metrics.earlier():
         series.add(row)
     is_behind = True

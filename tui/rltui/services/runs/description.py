@@ -175,7 +175,7 @@ class RunDescriber:
                     other.id: Lifecycle(other.kind, state=_ordinary_state(other))
                     for other in layout.component
                 },
-                rules=(*self._framework.restart_rules(self._files), *layout.restart_rules()),
+                rules=(*self._framework.launch.restart_rules(self._files), *layout.restart_rules()),
                 completed_steps=0,
                 resume_step=None,
                 run_jobs=layout.run_jobs(self._framework.run_roles),

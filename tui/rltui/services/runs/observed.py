@@ -6,7 +6,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rltui.core.text import QUIET_S
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import GENERIC, Generic, GenericRunSettings
+from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.frameworks.run_settings import RunFiles
@@ -75,8 +75,21 @@ def framework_of(record: ExperimentRecord) -> Framework:
     if not record.observed:
         if record.inference:
             framework = framework.sent_to(record.inference, is_lent=bool(record.inference_of))
-        return framework if framework.id != GENERIC.id else framework.fitted(layout_files.load_for(record))
-    return _Observed(framework, Path(record.run_dir))
+        return framework.fitted(layout_files.load_for(record)) if framework.reads_layout else framework
+    files = framework.run.locations
+    return replace(
+        GENERIC,
+        id=framework.id,
+        title=framework.title,
+        generation_title=framework.generation_title,
+        failures=framework.failures,
+        progress=framework.progress,
+        run=replace(
+            GENERIC.run,
+            files=lambda _: files,
+            max_steps=lambda _: written_max_steps(Path(record.run_dir), files),
+        ),
+    )
 
 
 def setup_of(record: ExperimentRecord) -> tuple[Layout, Framework, ConfigFiles]:
@@ -87,30 +100,6 @@ def setup_of(record: ExperimentRecord) -> tuple[Layout, Framework, ConfigFiles]:
     """
     framework = framework_of(record)
     return layout_files.load_for(record), framework, load_files(record.config_paths, framework).files
-
-
-@dataclass(frozen=True)
-class _ObservedSettings(GenericRunSettings):
-    run_dir: Path
-
-    def max_steps(self, files: ConfigFiles) -> int | None:
-        del files
-        return written_max_steps(self.run_dir, self.locations)
-
-
-class _Observed(Generic):
-    """The framework of a run without a config here."""
-
-    def __init__(self, framework: Framework, run_dir: Path) -> None:
-        super().__init__()
-        self._run_dir = run_dir
-        self.id, self.title = framework.id, framework.title
-        self.generation_title = framework.generation_title
-        self.files, self.failures, self.progress = framework.files, framework.failures, framework.progress
-
-    @property
-    def run(self) -> _ObservedSettings:
-        return _ObservedSettings(self.files, self._run_dir)
 
 
 def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:

@@ -179,7 +179,7 @@ class ProvenanceCollector:
             if key.rpartition(".")[2] in _ENVIRONMENT_KEYS
         ]
         programs = self._programs()
-        models = self.framework.config_models
+        models = self.framework.config.models
         names = (*packages.RECORDED, "rltui", *(models.packages if models is not None else ()), *environments)
         versions = checkout.installed(programs, tuple(dict.fromkeys(filter(_PACKAGE_NAME.fullmatch, names))))
         if python := _python_of(programs):

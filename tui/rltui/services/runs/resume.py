@@ -137,9 +137,9 @@ def named_step(framework: Framework, files: ConfigFiles) -> int | None:
 def _configured_step(framework: Framework, files: ConfigFiles) -> _RequestedStep | None:
     """The checkpoint of this run that a config names; below 0 means the newest, as if it named none."""
     for file in files.values():
-        if any(value_at(file.data, key) is not None for key in framework.resume_elsewhere):
+        if any(value_at(file.data, key) is not None for key in framework.run.resume_elsewhere):
             return None
-        for key in framework.resume_keys:
+        for key in framework.run.resume_keys:
             step = value_at(file.data, key)
             if is_integer(step) and step >= 0:
                 return _RequestedStep(step, key, file)

@@ -261,7 +261,7 @@ def run_folder_of(record: ExperimentRecord) -> RunFolder:
     try:
         files = framework.run.files(load_files(record.config_paths, framework).files)
     except ConfigError:
-        files = framework.files
+        files = framework.run.locations
     return RunFolder(Path(record.run_dir), files, Path(record.output_dir))
 
 

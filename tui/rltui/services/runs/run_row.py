@@ -67,7 +67,7 @@ class RunReader:
         """Read again the config that it was last started with."""
         self._loaded = last_run_files(self._record, self._framework, self._jobs)
         if self._record.observed:
-            self.config = _plain(written_config(Path(self._record.run_dir), self._framework.files))
+            self.config = _plain(written_config(Path(self._record.run_dir), self._framework.run.locations))
         else:
             self.config = self._flat(self._loaded.files)
         self._config_files = _save_config_files(self._loaded, self._record, self._framework)
@@ -199,13 +199,13 @@ class RunReader:
             if (original := origins.origin(path)) is not None:
                 with suppress(ConfigError):
                     source = parse_file(path, original.text.encode())
-                    sources[self._framework.role(str(path), source.data) or path.stem] = source
+                    sources[self._framework.config.role(str(path), source.data) or path.stem] = source
         return self._flat(LoadedFiles(sources).files) if sources else None
 
     def _flat(self, files: ConfigFiles) -> dict[str, Any]:
         """The config with the options of launchers, without values that rltui chose, such as a free port."""
         written, config = _flat(self._framework, files), _flat(self._framework, as_passed(files))
-        for key in (*self._record.overrides, *self._framework.resume_keys):
+        for key in (*self._record.overrides, *self._framework.run.resume_keys):
             config.pop(key, None)
             if key in written:
                 config[key] = written[key]
@@ -265,7 +265,7 @@ def _save_config_files(
     for name in record.config_files:
         with suppress(ConfigError):
             source = read_file(Path(name))
-            paths_by_role[framework.role(name, source.data) or source.path.stem] = name
+            paths_by_role[framework.config.role(name, source.data) or source.path.stem] = name
     files = []
     for role, source in loaded.sources.items():
         path = content_file(source.sha)
@@ -274,7 +274,7 @@ def _save_config_files(
                 make_folder(path.parent, mode=0o700)
                 write_atomically(path, source.content)
         default_path = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
-        if (companion := framework.companions.get(role)) is not None:
+        if (companion := framework.config.companions.get(role)) is not None:
             default_path = str(Path(default_path).with_name(companion))
         files.append(RunConfigFile(path=paths_by_role.get(role, default_path), sha256=source.sha))
     return tuple(files)
@@ -321,7 +321,7 @@ def _knob_values(framework: Framework, files: ConfigFiles) -> Iterator[tuple[Kno
     """Each knob with the value in the files, and its default; `None` if there is none."""
     if not files:
         return
-    knobs, defaults = framework.knobs(files), framework.defaults(files)
+    knobs, defaults = framework.config.knobs(files), framework.config.defaults(files)
     for knob in (*knobs, *other_knobs(files, knobs)):
         set_value = value_at(files[knob.file].data, knob.key) if knob.file in files else None
         yield knob, set_value, defaults.get(knob.name, knob.default)

@@ -86,7 +86,7 @@ def _of_model(files: ConfigFiles, framework: Framework, folder: Path, *, called:
         (f"{role}.{key}" if len(files) > 1 and role not in ("rl", "sft") else key): value
         for role, file in files.items()
         for key, value in deep_leaves(file.data).items()
-        if role != "sft" and framework.names_model(key) and isinstance(value, str)
+        if role != "sft" and framework.run.is_model(key) and isinstance(value, str)
     }
     first_key = next(iter(model_keys.values()), None)
     return {key: str(folder) for key, value in model_keys.items() if value == first_key} or {

@@ -20,7 +20,8 @@ from rltui.core.config_schema import ConfigSchema
 from rltui.core.toml.scan import BOM
 from rltui.core.toml.values import format_key
 from rltui.errors import ConfigError
-from rltui.frameworks.base import ConfigModels, Framework
+from rltui.frameworks.base import Framework
+from rltui.frameworks.config import ConfigModels
 from rltui.services import checkout, trust
 from rltui.services.config.files import LoadedFiles, located
 from rltui.services.config.models.state import Schemas, load_schemas, save_schemas, state_of
@@ -81,10 +82,12 @@ class FrameworkModels:
     def informed(self, paths: Sequence[Path], *, ask: bool = True) -> Framework:
         """The framework with the schemas of the programs that read the files at `paths`, if available."""
         by_role = self.schemas(paths, ask=ask)
-        file_schemas = {
-            role: self._framework.file_schema(role, document) for role, document in by_role.items()
+        models = self._framework.config.models
+        whole = None if models is None else models.file_schema
+        schemas = {
+            role: ConfigSchema(document if whole is None else whole(document))
+            for role, document in by_role.items()
         }
-        schemas = {role: ConfigSchema(document) for role, document in file_schemas.items()}
         return self._framework.with_schemas(schemas) if schemas else self._framework
 
     def versions(self, paths: Sequence[Path]) -> Mapping[str, str]:
@@ -105,7 +108,9 @@ class FrameworkModels:
         answers = self._verdicts_by_role(loaded)
         if isinstance(answers, NotAsked):
             return (_not_asked_hint(name, answers.reason),)
-        spaces = {knob.file: knob.namespace for knob in framework.knobs(loaded.files) if knob.namespace}
+        spaces = {
+            knob.file: knob.namespace for knob in framework.config.knobs(loaded.files) if knob.namespace
+        }
         problems = [
             problem
             for role, answer in answers.items()
@@ -135,7 +140,7 @@ class FrameworkModels:
     def _find_checkout(self, paths: Sequence[Path]) -> _Checkout | NotAsked | None:
         """The checkout to ask; `None` if there is none, `NotAsked` if it must not or cannot be asked."""
         framework = self._framework
-        project, validation = framework.checkout, framework.config_models
+        project, validation = framework.checkout, framework.config.models
         if project is None or validation is None:
             self.reason = f"{framework.title} has no config models"
             return None

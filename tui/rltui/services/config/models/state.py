@@ -13,7 +13,7 @@ import orjson
 
 from rltui import paths
 from rltui.errors import RltuiError
-from rltui.frameworks.base import ConfigModels
+from rltui.frameworks.config import ConfigModels
 from rltui.services.config.models import script
 from rltui.services.own_files import file_fingerprint, make_folder, read_regular, write_atomically
 

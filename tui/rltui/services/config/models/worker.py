@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui.frameworks.base import ConfigModels
+from rltui.frameworks.config import ConfigModels
 from rltui.services.config.models import script
 from rltui.services.subprocesses import converse, failure_text
 

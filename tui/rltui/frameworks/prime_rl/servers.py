@@ -1,0 +1,104 @@
+"""Inference servers of prime-rl's runs that somebody else runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from rltui.core.servers import ServerAddress, server_url
+from rltui.core.template import Missing
+from rltui.errors import ConfigError, UsageError
+from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.launch import ServiceCall
+from rltui.frameworks.prime_rl import ports
+from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.prime_rl.values import is_table
+from rltui.frameworks.schemas import SchemaConfig
+from rltui.frameworks.servers import ServersSide
+
+TRAINED = "it still has the trained weights of the previous run, and nothing resets them"
+_PARTS = ("inference", "orchestrator", "trainer")
+_SERVER = "http://localhost:8000/v1"
+"""Default address of a server in prime-rl."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrimeRlServers:
+    run: RunConfig
+    reader: SchemaConfig
+    """Reads values of its config."""
+
+    @property
+    def side(self) -> ServersSide:
+        return ServersSide(
+            most=None,
+            addresses=self._addresses,
+            absent=self._absent,
+            weights_by=self._weights_by,
+            weights_reset=self._weights_reset,
+        )
+
+    def _addresses(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+        """The servers that the orchestrator uses if none is started."""
+        if not files.keys() & {"rl", "orchestrator"}:
+            return ()
+        chosen, data = self.run.servers, self.run.as_written(files)
+        if not chosen and is_table(data, "inference"):
+            return ()
+        values = self.reader.values(files)
+        key = ports.base_url_key(self.run.generation_of(files), data)
+        client = ports.client_table(key)
+        variable, admin = values.get(f"{client}.api_key_var"), values.get(f"{client}.admin_base_url")
+        model = values.get("orchestrator.model.name")
+        addresses = chosen or values.get(key) or _SERVER
+        urls = addresses if isinstance(addresses, list | tuple) else [addresses]
+        admins = admin if isinstance(admin, list) and len(admin) == len(urls) else [""] * len(urls)
+        return tuple(
+            ServerAddress(
+                _server_url(key, str(url)),
+                key_variable=variable if isinstance(variable, str) else "",
+                model=model if isinstance(model, str) else None,
+                is_strict=values.get(f"{client}.skip_model_check") is not True,
+                admin_url=""
+                if chosen or not engine
+                else _server_url(f"{client}.admin_base_url", str(engine)),
+            )
+            for url, engine in zip(urls, admins, strict=True)
+        )
+
+    def _absent(self, files: ConfigFiles) -> tuple[str, ...]:
+        """The programs without a file, if each has one of its own."""
+        if self.run.generation.has_launchers or "sft" in files:
+            return ()
+        return tuple(
+            part for part in _PARTS if part not in files or (part == "inference" and self.run.servers)
+        )
+
+    def _weights_by(self, files: ConfigFiles) -> str:
+        """The worker of an engine knows one transport."""
+        return ports.transport(self.run.generation_of(files), self.run.rl(files), ports.WEIGHTS)
+
+    def _weights_reset(
+        self, files: ConfigFiles, context: RunContext, root: str
+    ) -> ServiceCall | Missing | None:
+        """In 2025 the orchestrator resets it, from August 2026 on the trainer's first weights replace
+        them; in between a server loads those of a folder, if the model is one.
+        """
+        if self.run.generation_of(files).resends_weights:
+            return None
+        model = self.reader.values(files).get("orchestrator.model.name")
+        folder = PurePath(context.workspace) / str(model)
+        if str(model).startswith((".", "/")):
+            purpose = "reset it to the base weights"
+            return ServiceCall(
+                "inference", f"{root}/update_weights", purpose, {"weight_dir": str(folder)}, required=True
+            )
+        return Missing(TRAINED, hint="restart that server first")
+
+
+def _server_url(key: str, text: str) -> str:
+    """Raises ConfigError if a config names no address."""
+    try:
+        return server_url(text)
+    except UsageError as error:
+        raise ConfigError(f"{key}: {error.title}", hint=error.hint) from error
