@@ -228,6 +228,46 @@ def test_without_its_shim_it_goes_on_and_is_ended_with_all_that_it_started(
 
 
 @pytest.mark.slow
+def test_a_shim_that_is_killed_again_and_again_is_replaced_and_a_stop_stays_the_layouts(
+    node: FakeNode, folder: Path
+) -> None:
+    with NodeAttempt(folder, node, python(PATIENT)) as trainer:
+        trainer.wait_for_output("ready")
+        first = trainer.running()
+        shims = [first.shim]
+        for _ in range(2):
+            assert shims[-1] is not None
+            processes.send_signal(shims[-1], signal.SIGKILL)
+            record = retry_until(lambda: newest if (newest := trainer.running()).shim not in shims else None)
+            assert record.main == first.main
+            shims.append(record.shim)
+        trainer.signal(signal.SIGTERM)
+        assert trainer.code() == 1
+        assert trainer.log == "ready\nasked\n"
+        assert trainer.status.error == "its shim there was killed; how it ended is unknown"
+
+
+@pytest.mark.slow
+def test_what_lives_without_shim_and_folder_is_followed_and_ended(node: FakeNode, folder: Path) -> None:
+    with NodeAttempt(folder, node, python(PARENT)) as trainer:
+        trainer.wait_for_output("ready")
+        record = retry_until(
+            lambda: running if len((running := trainer.running()).descendants) == 2 else None
+        )
+        trainer.kill()
+        assert record.shim is not None
+        processes.send_signal(record.shim, signal.SIGKILL)
+        shutil.rmtree(node.attempts[0])
+        trainer.follow()
+        retry_until(lambda: trainer.status.reason == "its folder there is gone")
+        assert all(map(processes.is_alive, record.descendants))
+        trainer.signal(signal.SIGTERM)
+        assert trainer.code() == 1
+        assert trainer.status.error == "its folder there is gone; how it ended is unknown"
+        assert not any(map(processes.is_alive, record.descendants))
+
+
+@pytest.mark.slow
 def test_a_port_that_is_taken_there_is_named_with_its_holder(node: FakeNode, folder: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

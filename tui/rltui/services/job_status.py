@@ -46,6 +46,11 @@ class JobStatus:
     """Used by the host: position up to which the output was copied, if the local length does not tell."""
 
     @property
+    def has_begun(self) -> bool:
+        """True once its host has started it, and is not about to start it again."""
+        return self.phase == "running" or (self.phase == "ended" and self.starts > 0)
+
+    @property
     def may_live(self) -> bool:
         """True if it was started there, and its end was not observed."""
         return bool(self.id) and self.phase != "ended"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
-from rltui.daemon.shim.agent import BEAT_INTERVAL_S, OUTPUT, STATE
+from rltui.daemon.shim.agent import BEAT_INTERVAL_S, ELSEWHERE, OUTPUT, REFUSED, STATUS
 from rltui.services.nodes import node_tag, reach_argv, shell_input, shim_program
 
 _PAUSES_S = (0.5, 15.0)
@@ -138,10 +138,16 @@ class _Node:
                 if kind == OUTPUT:
                     offset = int.from_bytes(payload[:8], "big")
                     runner.write(payload[8 + max(0, runner.written_bytes - offset) :])
-                elif kind == STATE and self._apply_state(json.loads(payload)):
-                    await connection.request(do="done")
-                    await connection.wait_closed()
-                    return True
+                elif kind == STATUS:
+                    runner.report(replace(runner.status, **json.loads(payload)))
+                    if runner.status.phase == "ended":
+                        await connection.request(do="done")
+                        await connection.wait_closed()
+                        return True
+                elif kind == ELSEWHERE:
+                    raise _ConnectionLostError(payload.decode())
+                elif kind == REFUSED:
+                    raise self._refusal(**json.loads(payload))
         finally:
             sender.cancel()
 
@@ -187,29 +193,9 @@ class _Node:
                 else:
                     await is_set_within(kill if is_stop_sent else stop, BEAT_INTERVAL_S)
 
-    def _apply_state(self, state: dict[str, Any]) -> bool:
-        """Report the state that the agent sent. True where the component ended."""
-        runner, status = self._runner, self._runner.status
-        match state["state"]:
-            case "waiting":
-                runner.report(replace(status, phase="pending", reason=state["reason"]))
-            case "running":
-                runner.report(replace(status, phase="running", starts=1, reason=state.get("reason", "")))
-            case "ended":
-                runner.report_ended(
-                    replace(status, starts=status.starts if state.get("error") else 1),
-                    exit_code=state.get("exit_code"),
-                    signal_name=state.get("signal"),
-                    error=state.get("error") or state.get("cause"),
-                )
-                return True
-            case "other":
-                raise _ConnectionLostError(state["reason"])
-            case "refused":
-                pid = state["pid"]
-                how = f"; to end it: {shlex.join(self._runner.host['reach'])} kill {pid}" if pid else ""
-                raise HostError(f"on {self.name}: {state['reason']}{how}")
-        return False
+    def _refusal(self, reason: str, pid: int | None) -> HostError:
+        how = f"; to end it: {shlex.join(self._runner.host['reach'])} kill {pid}" if pid else ""
+        return HostError(f"on {self.name}: {reason}{how}")
 
 
 class _Connection:

@@ -96,7 +96,7 @@ class RemoteHandle:
         attempt.write_spec(launch, values)
 
     async def wait_until_started(self) -> None:
-        while self.status is None or self.status.phase == "pending":
+        while self.status is None or not self.status.has_begun:
             await self._changes.wait()
 
     async def wait_until_ended(self, main_ended: Callable[[ExitInfo], None]) -> ExitInfo:

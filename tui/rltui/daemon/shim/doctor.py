@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from rltui.daemon.shim.agent import port_holder
+from rltui.daemon.shim.ports import port_holder
 
 TYPE_CHECKING = False  # the one of `typing`, as in `spawn`
 if TYPE_CHECKING:

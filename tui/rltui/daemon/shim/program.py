@@ -11,8 +11,9 @@ import signal
 import sys
 import time
 
+from rltui.daemon.shim.leftovers import Leftovers
 from rltui.daemon.shim.pane import Pane, open_pane, open_screen
-from rltui.daemon.shim.record import Record, first_record
+from rltui.daemon.shim.record import ADOPTS, Record, adopted_record, first_record
 from rltui.daemon.shim.spawn import (
     CANNOT_RUN,
     CannotRunError,
@@ -24,7 +25,7 @@ from rltui.daemon.shim.spawn import (
 )
 from rltui.daemon.shim.stop import KILLING, RUNNING, STOPPING, TERMINATING, StopSequence
 from rltui.daemon.shim.terminal import Terminal
-from rltui.daemon.shim.tree import Tree, start_ticks
+from rltui.daemon.shim.tree import Tree, is_alive, start_ticks
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 _HANDLED_SIGNALS = (*_STOP_SIGNALS, signal.SIGCHLD, signal.SIGALRM, signal.SIGIO, signal.SIGWINCH)
@@ -35,16 +36,21 @@ _MIN_TIMER_S = 1e-4
 """A timer of 0 would never go off."""
 _TREE_INTERVALS_S = (0.125, 2.0)
 """First and longest pause between two scans of the tree, which grows most in its first seconds."""
+_ADOPTED_INTERVAL_S = 0.5
+"""Pause between two looks for adopted processes, whose end nobody reports."""
 _RETRY_S = 0.2
 """Pause after running out of descriptors or memory."""
 
 
 class _Shim:
-    def __init__(self, folder: str, spec: Spec) -> None:
+    def __init__(self, folder: str, spec: Spec, *, adopts: str) -> None:
+        """`adopts`: why it takes up with an attempt that was started; empty where it starts it."""
         self._spec = spec
-        self._record = Record(folder, first_record(spec))
+        self._adopts = bool(adopts)
+        values = adopted_record(folder, spec, adopts) if adopts else first_record(spec)
+        self._record = Record(folder, values)
         self._reported_problem: str | None = None
-        self._tree = Tree()
+        self._tree = Leftovers(spec.tags, [values]) if adopts else Tree()
         self._stop = StopSequence(spec, self._tree)
         self._pane: Pane | Terminal | None = None
         self._main: int | None = None
@@ -55,8 +61,11 @@ class _Shim:
 
     def run(self) -> None:
         """Return when every descendant has been reaped and the record says so."""
-        self._start()
-        while self._reap():
+        if self._adopts:
+            self._adopt()
+        else:
+            self._start()
+        while self._find_ended():
             try:
                 self._tick(time.monotonic())
                 self._wait()
@@ -94,6 +103,26 @@ class _Shim:
         finally:
             terminal.close_component_end()
 
+    def _adopt(self) -> None:
+        """Take up with what is left of it. If its main process was not seen to end, nobody will know how it
+        did.
+        """
+        values = self._record.values
+        if values["ended_at"] is None:
+            self._main = values["pid"]
+        else:
+            self._stop.enter(TERMINATING)
+        self._save()
+
+    def _find_ended(self) -> bool:
+        """Take note of the dead; False when nothing is left."""
+        if not self._adopts:
+            return self._reap()
+        self._tree.refresh()
+        if self._main is not None and not is_alive(self._main, self._record.values["pid_start"]):
+            self._main_exited(None)
+        return bool(self._tree.members)
+
     def _reap(self) -> bool:
         """Collect the dead; False when no child is left."""
         with contextlib.suppress(ChildProcessError):  # the normal end: no child is left
@@ -105,12 +134,12 @@ class _Shim:
                     self._main_exited(os.waitstatus_to_exitcode(status))
         return False
 
-    def _main_exited(self, exit_code: int) -> None:
+    def _main_exited(self, exit_code: int | None) -> None:
         self._main = None
         values = self._record.values
         values["ended_at"] = time.time()
         values["exit_code"], values["signal"] = (
-            (exit_code, None) if exit_code >= 0 else (None, signal_name(-exit_code))
+            (exit_code, None) if exit_code is None or exit_code >= 0 else (None, signal_name(-exit_code))
         )
         values["leftovers_kept"] = self._spec.keeps_leftovers and self._stop.stage == RUNNING
         self._save()
@@ -122,7 +151,8 @@ class _Shim:
     def _tick(self, now: float) -> None:
         if now >= self._next_tree:
             self._next_tree = now + self._tree_interval_s
-            self._tree_interval_s = min(2 * self._tree_interval_s, _TREE_INTERVALS_S[1])
+            longest = _ADOPTED_INTERVAL_S if self._adopts else _TREE_INTERVALS_S[1]
+            self._tree_interval_s = min(2 * self._tree_interval_s, longest)
             self._record_tree()
         if now >= self._next_pane:
             self._next_pane = math.inf if self._pane is None else now + self._pane.show()
@@ -147,6 +177,8 @@ class _Shim:
             name = self._spec.experiment.partition("@")[0]
             self._print(f"ctrl+c does nothing here; rltui stop {name}/{self._spec.component} stops it")
             return
+        if self._adopts:  # its pid may be another's by now
+            self._find_ended()
         gentle_stage = STOPPING if self._main is not None else TERMINATING
         requested_stage = KILLING if received.si_signo == signal.SIGUSR1 else gentle_stage
         if self._stop.stage >= requested_stage:
@@ -216,7 +248,8 @@ def main(arguments: list[str]) -> int:
         return 2
     folder = os.path.abspath(arguments[0])
     try:
-        shim = _Shim(folder, Spec(read_own(os.path.join(folder, "spec.json"))))
+        spec = Spec(read_own(os.path.join(folder, "spec.json")))
+        shim = _Shim(folder, spec, adopts=os.environ.get(ADOPTS, ""))
     except (OSError, ValueError, TypeError, LookupError, ForeignFileError, RecursionError) as error:
         sys.stderr.write(f"shim: {folder}/spec.json: {error!r}\n")
         return 2

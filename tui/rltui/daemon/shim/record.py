@@ -8,14 +8,20 @@ import json
 import os
 import time
 
-from rltui.daemon.shim.spawn import Spec
+from rltui.daemon.shim.spawn import ForeignFileError, Spec, read_own
 from rltui.daemon.shim.tree import boot_identity, start_ticks
 
+TYPE_CHECKING = False  # the one of `typing`, as in `spawn`
+if TYPE_CHECKING:
+    from typing import Any
+
+ADOPTS = "RLTUI_ADOPTS"
+"""Variable that makes a shim take up with an attempt whose own one is gone: it says how, for people."""
 _RESERVED_BYTES = 1024
 """Most bytes by which the last record is longer than the first."""
 
 
-def first_record(spec: Spec) -> dict[str, object]:
+def first_record(spec: Spec) -> dict[str, Any]:
     """All values of a record, before anything is started."""
     return {
         "experiment": spec.experiment,
@@ -42,6 +48,21 @@ def first_record(spec: Spec) -> dict[str, object]:
     }
 
 
+def read_record(folder: str) -> dict[str, Any] | None:
+    """The record of the attempt in `folder`; `None` if it has none that can be read."""
+    try:
+        return read_own(os.path.join(folder, "attempt.json"))
+    except (OSError, ValueError, ForeignFileError):
+        return None
+
+
+def adopted_record(folder: str, spec: Spec, reason: str) -> dict[str, Any]:
+    """The record of an attempt that goes on under this shim, as its own one is gone: `reason` says how."""
+    own = first_record(spec)
+    shim = {key: own[key] for key in ("shim_pid", "shim_start")}
+    return {**own, **(read_record(folder) or {}), **shim, "adopted": reason}
+
+
 class Record:
     """`attempt.json`, always replaced as a whole, so a reader never finds half of it.
 
@@ -49,7 +70,7 @@ class Record:
     again: whoever deleted it under a living attempt still wants to know how that ends.
     """
 
-    def __init__(self, folder: str, values: dict[str, object]) -> None:
+    def __init__(self, folder: str, values: dict[str, Any]) -> None:
         self.values = values
         self._reserve = os.path.join(folder, "attempt.reserve")
         self.problem: str | None = None

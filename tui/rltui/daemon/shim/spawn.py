@@ -68,6 +68,9 @@ class Spec:
         self.argv: list[str] = list(values["argv"])
         if not self.argv:
             raise ValueError("argv is empty")
+        names = ("experiment", "component", "attempt")
+        self.tags: dict[str, str] = {f"RLTUI_{name.upper()}": str(values[name]) for name in names}
+        """Variables by which its processes are known."""
         self.cwd = str(values["cwd"])
         self.log = str(values["log"])
         self.env: dict[str, str | None] = dict(values["env"])
@@ -213,9 +216,7 @@ def _exec_component(spec: Spec, log: int, terminal: int | None, error_writer: in
         if spec.tty:  # a person who types `tmux` there does not mean rltui's own server
             environment.pop("TMUX", None)
             environment.pop("TMUX_PANE", None)
-        environment["RLTUI_EXPERIMENT"] = spec.experiment
-        environment["RLTUI_COMPONENT"] = spec.component
-        environment["RLTUI_ATTEMPT"] = str(spec.attempt)
+        environment |= spec.tags
         os.execvpe(spec.argv[0], spec.argv, environment)  # noqa: S606 - no shell
     except OSError as error:
         os.write(error_writer, f"cannot {action}: {error.strerror}".encode())

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 
+from rltui.daemon.shim.leftovers import Leftovers
 from rltui.daemon.shim.spawn import Spec
 from rltui.daemon.shim.tree import Tree, send_signal
 
@@ -27,7 +28,7 @@ _FREEZE_ROUNDS = 20
 class StopSequence:
     """The stage only ever advances: on request, when the main process ends, or when its time is up."""
 
-    def __init__(self, spec: Spec, tree: Tree) -> None:
+    def __init__(self, spec: Spec, tree: Tree | Leftovers) -> None:
         self.stage = RUNNING
         self._spec = spec
         self._tree = tree
@@ -77,7 +78,7 @@ class StopSequence:
         with contextlib.suppress(PermissionError, ProcessLookupError):  # setuid
             os.kill(self._main, self._spec.stop_signal)
         self._tree.refresh()
-        self._tree.resume()
+        self._resume()
 
     def _step(self, now: float) -> None:
         if self.stage == STOPPING:
@@ -92,11 +93,20 @@ class StopSequence:
                 if (pid, start) not in self._terminated:
                     self._terminated.add((pid, start))
                     send_signal(pid, start, signal.SIGTERM)
-            self._tree.resume()
+            self._resume()
         else:
             self._next_step = now + self._kill_interval_s
             self._kill_interval_s = min(2 * self._kill_interval_s, _KILL_INTERVALS_S[1])
             self._kill()
+
+    def _resume(self) -> None:
+        """Send SIGCONT to all, as systemd does beside SIGTERM: a stopped process handles no other signal but
+        SIGKILL.
+
+        Searching for the stopped ones instead would miss one whose SIGSTOP is still on its way.
+        """
+        for pid, start in self._tree.members.items():
+            send_signal(pid, start, signal.SIGCONT)
 
     def _kill(self) -> None:
         """Kill by groups first: forking does not escape that, as it escapes one scan after the other."""

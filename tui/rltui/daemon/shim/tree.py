@@ -35,6 +35,12 @@ def start_ticks(pid: int) -> int | None:
     return int(fields[19]) if fields else None
 
 
+def is_alive(pid: int, start: int) -> bool:
+    """True for that very process, unless it is a zombie."""
+    fields = read_stat(pid)
+    return fields is not None and int(fields[19]) == start and fields[0] not in b"ZX"
+
+
 def boot_identity() -> str:
     """Identifies this boot and pid namespace: pids and sessions recorded elsewhere mean nothing here."""
     try:
@@ -111,15 +117,6 @@ class Tree:
         self.groups = {groups[pid] for pid in family if groups[pid] > 1} - {os.getpgrp()}
         self._foreign |= pop_descendants(self._foreign | {0, os.getppid()}, parents)
         return all_pids.isdisjoint(parents.values())
-
-    def resume(self) -> None:
-        """Send SIGCONT to all, as systemd does beside SIGTERM: a stopped process handles no other signal but
-        SIGKILL.
-
-        Searching for the stopped ones instead would miss one whose SIGSTOP is still on its way.
-        """
-        for pid, start in self.members.items():
-            send_signal(pid, start, signal.SIGCONT)
 
 
 def pop_descendants(roots: set[int], parents: dict[int, int]) -> set[int]:
