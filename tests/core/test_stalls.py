@@ -16,7 +16,8 @@ from rltui.core.stalls import (
     phase_of,
     step_of,
 )
-from rltui.frameworks.start_phases import START_PHASES
+from rltui.frameworks.engines.vllm import VLLM
+from rltui.frameworks.start_phases import start_phases
 
 JOB = StallRule(silence_s=300.0, factor=10.0)
 SERVICE = replace(JOB, output_suffices=False)
@@ -255,7 +256,7 @@ REAL = Path(__file__).parents[1] / "data" / "vllm-0.32-cpu-startup.log"
 
 def test_a_real_start_goes_through_its_phases() -> None:
     lines = [plain_text(decode_line(line)) for line in REAL.read_bytes().split(b"\n")]
-    phases = dict.fromkeys(phase_of(lines[:end], START_PHASES) for end in range(1, len(lines)))
+    phases = dict.fromkeys(phase_of(lines[:end], start_phases(VLLM)) for end in range(1, len(lines)))
     assert list(phases) == [
         None,
         "reading arguments",
@@ -293,7 +294,7 @@ def test_a_real_start_goes_through_its_phases() -> None:
     ],
 )
 def test_phases_by_line(line: str, phase: str | None) -> None:
-    assert phase_of([line], START_PHASES) == phase
+    assert phase_of([line], start_phases(VLLM)) == phase
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rltui.core.api import Alert, Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
 from rltui.core.layout import Layout
 from rltui.daemon.processes import Processes, unmet_precondition
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.services.launch import Launch
 
 GIB = 1 << 30
@@ -69,7 +70,7 @@ async def unmet(
     component: str, what: Launch, *orphans: Orphan, report: GpuReport | None = None
 ) -> str | None:
     return await unmet_precondition(
-        component, what, cast(Any, Orphans(*orphans)), cast(Any, Readings(report))
+        component, what, cast(Any, Orphans(*orphans)), cast(Any, Readings(report)), VLLM
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuShare
 from rltui.daemon.sampling import RunSampler
+from rltui.frameworks.engines.vllm import VLLM
 
 GIB = 1 << 30
 
@@ -24,7 +25,7 @@ def test_memory_and_use_by_component(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     points: list[tuple[Mapping[str, float], str]] = []
-    sampler = RunSampler(lambda values, source: points.append((values, source)))
+    sampler = RunSampler(lambda values, source: points.append((values, source)), VLLM.metrics)
     sampler.gpus(
         GpuReport(available=True, devices=(device(0, 0.5, trainer=3), device(1, 1.0, trainer=4, inference=9)))
     )

@@ -24,7 +24,7 @@ from rltui.core.metrics import MetricSeries
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
-from rltui.frameworks.engines.metrics import METRICS
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.source import read_file
 from rltui.services.gpu.peaks import read_peaks
@@ -159,7 +159,7 @@ names = st.sampled_from(
 )
 def test_metrics_of_a_server(samples: list[tuple[str, str]], rest: bytes) -> None:
     text = "\n".join(f"vllm:{name} {value}" for name, value in samples).encode()
-    activity = parse_activity(text + b"\n" + rest, METRICS)
+    activity = parse_activity(text + b"\n" + rest, VLLM.metrics)
     if activity is not None:
         assert all(activity.facts)
 

@@ -16,7 +16,7 @@ from rltui.core.layout import ComponentSpec, Layout
 from rltui.core.template import Missing, TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.launch import Resolution
@@ -70,7 +70,7 @@ def test_components_count_devices_as_nvml_does(tmp_path: Path, monkeypatch: pyte
 def test_fraction_makes_an_engine(tmp_path: Path) -> None:
     assert launcher(tmp_path, gpus="0").engine("serve", {}) is None
     engine = launcher(tmp_path, gpus="0", gpu_memory="0.4").engine("serve", {})
-    assert engine == EngineMemory("serve", 0.4, rules=RULES)
+    assert engine == EngineMemory("serve", 0.4, rules=VLLM.memory)
     with pytest.raises(ConfigError, match=r"component 'serve': gpu_memory is '1\.5'"):
         launcher(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
 

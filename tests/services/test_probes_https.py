@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.http_server import TLS, Handler, serving
 
 from rltui.core.engine_metrics import InferenceActivity, parse_activity
-from rltui.frameworks.engines.metrics import METRICS
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.services import probes
 from rltui.services.probes import read_exposition
 
@@ -34,7 +34,7 @@ def server() -> Iterator[str]:
 
 async def read_activity(url: str) -> InferenceActivity | None:
     text = await read_exposition(url)
-    return None if text is None else parse_activity(text, METRICS)
+    return None if text is None else parse_activity(text, VLLM.metrics)
 
 
 async def test_a_server_that_answers(server: str) -> None:

@@ -20,7 +20,7 @@ from rltui.core.gpu.budget import (
     utilization_within,
 )
 from rltui.core.text import GIB
-from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.memory import MEMORY
 
 
@@ -38,11 +38,11 @@ from rltui.frameworks.memory import MEMORY
 def test_a_version_has_its_rule(
     version: tuple[int, int] | None, names_device: bool, graphs_in_budget: bool
 ) -> None:
-    rule = RULES.of(version)
+    rule = VLLM.memory.of(version)
     assert ("cuda:" in rule.start_refusal, rule.graphs_in_budget) == (names_device, graphs_in_budget)
 
 
-@pytest.mark.parametrize("entry", RULES.versions, ids=lambda entry: str(entry.since))
+@pytest.mark.parametrize("entry", VLLM.memory.versions, ids=lambda entry: str(entry.since))
 def test_what_is_predicted_reads_like_what_vllm_says(entry: MemoryRule) -> None:
     pattern = next(pattern for pattern in MEMORY if pattern.name == "F_FREE")
     text = entry.refusal(
@@ -89,7 +89,7 @@ def test_on_a_large_device_one_hundredth_is_kept_for_the_context() -> None:
 
 
 TOTAL = 80 * GIB
-ENGINE = EngineMemory("inference", 0.5, rules=RULES, max_model_len=4096, version=(0, 16))
+ENGINE = EngineMemory("inference", 0.5, rules=VLLM.memory, max_model_len=4096, version=(0, 16))
 SHAPE = ModelShape(
     weights_bytes=16 * GIB,
     kv_bytes_per_token=144 * 1024,

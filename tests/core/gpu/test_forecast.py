@@ -17,7 +17,7 @@ from rltui.core.gpu.forecast import (
 )
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReservation, GpuShare, MemoryVerdict
 from rltui.core.text import GIB
-from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.views.gpu_forecast import memory_verdict, wait_text
 
 A = "/GPU-a"
@@ -35,7 +35,7 @@ def device(total: float, *shares: GpuShare, uuid: str = "GPU-a", index: int = 0,
 
 
 def engine(utilization: float, **values: object) -> MemoryUser:
-    memory = EngineMemory("inference", utilization, rules=RULES, version=(0, 32), **values)  # type: ignore[arg-type]
+    memory = EngineMemory("inference", utilization, rules=VLLM.memory, version=(0, 32), **values)  # type: ignore[arg-type]
     return MemoryUser("inference", (A,), starts=True, engine=memory)
 
 
@@ -341,7 +341,7 @@ def small_device(index: int, *, free: float, **values: object) -> GpuDevice:
 
 
 def lack_of_memory(devices: list[GpuDevice], utilization: float) -> str | None:
-    refused = refused_start(devices, EngineMemory("inference", utilization, rules=RULES))
+    refused = refused_start(devices, EngineMemory("inference", utilization, rules=VLLM.memory))
     return None if refused is None else wait_text(refused)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, ModelShape
 from rltui.core.text import GIB
-from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.forecast import EngineHistory, read_engine_log
@@ -73,36 +73,36 @@ def gib(size: float) -> int:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_figures_of_a_start(name: str, measurements: EngineMeasurements) -> None:
-    assert read_engine_log(DATA / name) == measurements
+    assert read_engine_log(DATA / name, VLLM) == measurements
 
 
 def test_a_cache_without_room_is_not_negative(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("(EngineCore pid=7) INFO 11-20 23:33:40 [w.py:1] Available KV cache memory: -2.50 GiB\n")
-    assert read_engine_log(log) == EngineMeasurements(kv_cache_bytes=0)
+    assert read_engine_log(log, VLLM) == EngineMeasurements(kv_cache_bytes=0)
 
 
 def test_a_development_build_has_no_version_of_use(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("Initializing a V1 LLM engine (v0.1.dev9+g1a2b3c) with config\n")
-    assert read_engine_log(log) is None
+    assert read_engine_log(log, VLLM) is None
     log.write_text("Initializing a V1 LLM engine (v0.11.1.dev9+g1a2b3c) with config\n")
-    assert read_engine_log(log) == EngineMeasurements(version=(0, 11))
+    assert read_engine_log(log, VLLM) == EngineMeasurements(version=(0, 11))
 
 
 def test_nothing_to_read_is_nothing_known(tmp_path: Path) -> None:
     empty = tmp_path / "output.log"
     empty.write_bytes(b"\xff\x00 loading\n")
-    assert read_engine_log(empty) is None
-    assert read_engine_log(tmp_path / "gone.log") is None
-    assert read_engine_log(tmp_path) is None
+    assert read_engine_log(empty, VLLM) is None
+    assert read_engine_log(tmp_path / "gone.log", VLLM) is None
+    assert read_engine_log(tmp_path, VLLM) is None
 
 
 def test_only_the_start_of_a_long_log_is_read(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     late = b"Available KV cache memory: 3.00 GiB\n"
     log.write_bytes(b"Available KV cache memory: 5.00 GiB\n" + b"x" * 1000 + late)
-    assert read_engine_log(log, limit_bytes=500) == EngineMeasurements(kv_cache_bytes=5 * GIB)
+    assert read_engine_log(log, VLLM, limit_bytes=500) == EngineMeasurements(kv_cache_bytes=5 * GIB)
 
 
 def test_figures_without_end_are_none(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_figures_without_end_are_none(tmp_path: Path) -> None:
         f"Available KV cache memory: {nines} GiB\nGPU KV cache size: {nines} tokens\n"
         f"non-default args: {{{nines}\nInitializing a V1 LLM engine (v{nines}.1\n"
     )
-    assert read_engine_log(log) is None
+    assert read_engine_log(log, VLLM) is None
 
 
 CONFIG = '[model]\nname = "MODEL"\n[[orchestrator.env]]\nid = "reverse-text"\n[inference]\n'
@@ -141,7 +141,7 @@ def attempt(control: ControlFolder, number: int, *, model: str, utilization: flo
 
 def known(control: ControlFolder, knowledge: EngineHistory | None = None) -> EngineMemory:
     knowledge = knowledge or EngineHistory(TINYRL, control, control.path)
-    engine = EngineMemory("inference", 0.4, model="m", rules=RULES)
+    engine = EngineMemory("inference", 0.4, model="m", rules=VLLM.memory)
     return knowledge.with_measurements(engine)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rltui.core.api import Plan
 from rltui.core.config_report import Problem
-from rltui.core.gpu.budget import EngineMemory
+from rltui.core.gpu.budget import EngineMemory, EngineRules
 from rltui.core.gpu.devices import chosen_devices
 from rltui.core.gpu.forecast import Forecast, refused_start, worst_per_component
 from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
@@ -15,7 +15,6 @@ from rltui.core.layout import Layout
 from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
-from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.files import FilesCache
 from rltui.services.config.store import ConfigStore
@@ -153,10 +152,12 @@ def _worst_verdicts(forecasts: Iterable[Forecast]) -> tuple[MemoryVerdict, ...]:
     return tuple(map(memory_verdict, worst_per_component(forecasts)))
 
 
-def memory_obstacle(component: str, launch: Launch, devices: Sequence[GpuDevice]) -> str | None:
+def memory_obstacle(
+    component: str, launch: Launch, devices: Sequence[GpuDevice], rules: EngineRules
+) -> str | None:
     """The memory that an engine lacks to start this moment, as text that continues "waits for"."""
     if not launch.gpu_memory:
         return None
-    engine = EngineMemory(component, launch.gpu_memory, rules=RULES)
+    engine = EngineMemory(component, launch.gpu_memory, rules=rules)
     refused = refused_start(chosen_devices(launch.gpus, devices), engine)
     return None if refused is None else wait_text(refused)

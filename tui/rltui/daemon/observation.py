@@ -57,7 +57,7 @@ class Observation:
             logs=self.present_logs,
             earlier_logs=self._earlier_logs,
         )
-        self.sampler = RunSampler(self.recorder.sample)
+        self.sampler = RunSampler(self.recorder.sample, setup.framework.engine.metrics)
         self.progress = ProgressTracker(metrics, setup.framework, setup.components)
         events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, lambda: self.progress.series)

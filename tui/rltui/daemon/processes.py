@@ -28,6 +28,7 @@ from rltui.daemon.reservations import ReservationManager
 from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal
+from rltui.frameworks.engines.base import Engine
 from rltui.services import processes
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
@@ -275,7 +276,12 @@ class Processes:
     async def unmet_dependency(self, component: str, launch: Launch) -> UnmetDependency | None:
         earlier = self.reservations.others() if launch.gpus else ()
         text = await unmet_precondition(
-            component, launch, self.orphans, self._readings, name_if_needed(self.record.name)
+            component,
+            launch,
+            self.orphans,
+            self._readings,
+            self._setup.framework.engine,
+            name_if_needed(self.record.name),
         )
         if text is not None:
             return UnmetDependency(text)
@@ -309,7 +315,12 @@ def _lives_in(component_dir: Path) -> bool:
 
 
 async def unmet_precondition(
-    component: str, launch: Launch, orphans: OrphanWatch, readings: GpuReadings, name: str | None = None
+    component: str,
+    launch: Launch,
+    orphans: OrphanWatch,
+    readings: GpuReadings,
+    engine: Engine,
+    name: str | None = None,
 ) -> str | None:
     """The first obstacle on the box to a start, as text that continues "waits for".
 
@@ -328,7 +339,7 @@ async def unmet_precondition(
     # Read for every start: what others hold by now must not be counted as this component's, where that
     # has to be estimated from changes.
     report = await readings.fresh()
-    return memory_obstacle(component, launch, report.devices)
+    return memory_obstacle(component, launch, report.devices, engine.memory)
 
 
 class _Terminal:

@@ -6,10 +6,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from rltui.core.engine_metrics import EngineMeter
+from rltui.core.engine_metrics import EngineMeter, EngineMetrics
 from rltui.core.gpu.report import GpuReport
 from rltui.core.series import OWN_SOURCE
-from rltui.frameworks.engines.metrics import METRICS
 
 _INTERVAL_S = 10.0
 """Interval of the points, which makes a few MB in a month."""
@@ -18,8 +17,9 @@ _INTERVAL_S = 10.0
 class RunSampler:
     """Reduces readings, which come as often as a client watches, to one point each interval."""
 
-    def __init__(self, add_point: Callable[[Mapping[str, float], str], None]) -> None:
-        """`add_point` is called with values by name, and their source."""
+    def __init__(self, add_point: Callable[[Mapping[str, float], str], None], metrics: EngineMetrics) -> None:
+        """`add_point` is called with values by name, and their source. `metrics`: those of engines."""
+        self._metrics = metrics
         self._add_point = add_point
         self._meters: dict[str, EngineMeter] = {}
         self._gpus_at: float | None = None
@@ -29,7 +29,7 @@ class RunSampler:
 
     def engine(self, component: str, exposition: bytes) -> None:
         """Add the exposition of an inference server as of now."""
-        meter = self._meters.setdefault(component, EngineMeter(_INTERVAL_S, METRICS))
+        meter = self._meters.setdefault(component, EngineMeter(_INTERVAL_S, self._metrics))
         for suffix, values in meter.add(exposition, time.time()).items():
             self._add_point(values, component + suffix)
 

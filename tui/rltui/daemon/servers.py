@@ -27,8 +27,6 @@ from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.errors import ConfigError, RltuiError
-from rltui.frameworks.engines.metrics import METRICS
-from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.launch import ServiceCall
 from rltui.services.probes import query_server, read_exposition
 from rltui.services.runs.experiments import find_experiment
@@ -123,7 +121,11 @@ class Servers:
         server.unanswered = server.unanswered + 1 if state == "down" else 0
         if state == "down" and server.state == "ready" and server.unanswered < _MAX_UNANSWERED:
             return  # a busy one may miss one question
-        activity = parse_activity(exposition, METRICS) if exposition is not None else None
+        activity = (
+            parse_activity(exposition, self._setup.framework.engine.metrics)
+            if exposition is not None
+            else None
+        )
         if exposition is not None and activity is not None:
             self._observation.sampler.engine(server.id, exposition)
         self._observation.set_activity(server.id, activity)
@@ -203,6 +205,7 @@ class Servers:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
             return ()
         problems = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
+        engine_title = self._setup.framework.engine.memory.title
         if "inference" not in self._setup.framework.servers.external(self._config.store.files):
             record = self._setup.record
             commands = f"{hints.DOWN(name=record.name)}, then {record.resume_command}"
@@ -213,7 +216,7 @@ class Servers:
             problems.append(Problem(key=SERVER, message=message))
         for server in self._servers:
             if server.state == "ready":
-                warnings = server_warnings(server.address, server.answer, RULES.title)
+                warnings = server_warnings(server.address, server.answer, engine_title)
                 problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
             else:
                 is_refused = server.state == "refused"

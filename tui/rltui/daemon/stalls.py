@@ -19,7 +19,15 @@ from pathlib import Path
 from rltui.core.engine_metrics import InferenceActivity, parse_activity
 from rltui.core.failure_cause import FailurePattern, find_cause
 from rltui.core.layout import ComponentSpec
-from rltui.core.stalls import Heartbeat, LivenessSignals, StallRule, WatchClock, phase_of, step_of
+from rltui.core.stalls import (
+    Heartbeat,
+    LivenessSignals,
+    StallRule,
+    StartPhases,
+    WatchClock,
+    phase_of,
+    step_of,
+)
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
@@ -27,8 +35,7 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
 from rltui.daemon.supervisor import Supervisor
 from rltui.daemon.tasks import spawn
-from rltui.frameworks.engines.metrics import METRICS
-from rltui.frameworks.start_phases import START_PHASES
+from rltui.frameworks.start_phases import start_phases
 from rltui.services.probes import read_exposition
 from rltui.services.processes import ProcessId, is_alive
 from rltui.services.processes.identity import descendants, read_stat
@@ -91,6 +98,7 @@ class _ComponentWatch:
         self._runner = runner
         self._processes = supervisor.processes
         self._observation = supervisor.observation
+        self._metrics = supervisor.setup.framework.engine.metrics
         self._events = supervisor.events
         self._clock = clock
         self._epoch = runner.lifecycle.epoch
@@ -151,7 +159,7 @@ class _ComponentWatch:
             return
         answer = None
         if text is not None:
-            answer = parse_activity(text, METRICS)
+            answer = parse_activity(text, self._metrics)
             self._observation.sampler.engine(self._name, text)
         self._heartbeat.answered(answer, self._clock.read(time.monotonic()))
         self._unanswered = 0 if answer is not None else self._unanswered + 1
@@ -235,6 +243,7 @@ async def _write_stacks(
 
 
 async def watch_starts(supervisor: Supervisor) -> None:
+    phases = start_phases(supervisor.setup.framework.engine)
     watches: dict[str, _StartWatch] = {}
     while True:
         for name, runner in supervisor.processes.runners.items():
@@ -249,7 +258,7 @@ async def watch_starts(supervisor: Supervisor) -> None:
                 continue
             watch = watches.get(name)
             if watch is None or watch.epoch != runner.lifecycle.epoch:
-                watch = watches[name] = _StartWatch(runner)
+                watch = watches[name] = _StartWatch(runner, phases)
             phase, evidence = runner.phase, await watch.poll(supervisor.processes.failure_patterns)
             if watch.epoch == runner.lifecycle.epoch and runner.lifecycle.state is ComponentState.STARTING:
                 supervisor.processes.set_stall(name, evidence)
@@ -259,7 +268,8 @@ async def watch_starts(supervisor: Supervisor) -> None:
 
 
 class _StartWatch:
-    def __init__(self, runner: ComponentRunner) -> None:
+    def __init__(self, runner: ComponentRunner, phases: StartPhases) -> None:
+        self._phases = phases
         self.epoch = runner.lifecycle.epoch
         self._runner = runner
         self._size: int | None = None
@@ -274,7 +284,7 @@ class _StartWatch:
         if log is not None and size != self._size:
             self._size, self._grew_at = size, now
             lines = await asyncio.to_thread(last_lines, log)
-            self._runner.phase = phase_of(lines, START_PHASES) or self._runner.phase
+            self._runner.phase = phase_of(lines, self._phases) or self._runner.phase
             cause = find_cause(lines, (pattern for pattern in patterns if not pattern.last_words))
             self._fatal = f"its output: {without_secrets(cause.text)}" if cause is not None else None
         silence_s = self._runner.spec.stall.silence_s

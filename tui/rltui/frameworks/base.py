@@ -10,6 +10,8 @@ from rltui.core.failure_cause import FailurePattern
 from rltui.core.layout import Layout
 from rltui.errors import UsageError
 from rltui.frameworks.config import ConfigSide
+from rltui.frameworks.engines.base import Engine
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.evaluation import Evaluation
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.gpu_needs import GpuNeeds
@@ -94,6 +96,8 @@ class Framework:
     checkout: Checkout | None = None
     own_packages: tuple[str, ...] = ()
     """Packages that its programs need in the interpreter of rltui, which runs them."""
+    engine: Engine = VLLM
+    """The inference server that its programs start, or that a run is sent to."""
     progress: Progress = Progress()
     failures: Sequence[FailurePattern] = COMMON
     signs: tuple[str, ...] = ()

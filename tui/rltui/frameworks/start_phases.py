@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from rltui.core.stalls import StartPhases
-from rltui.frameworks.engines import output
+from rltui.frameworks.engines.base import Engine
 
-START_PHASES: StartPhases = tuple(
-    (re.compile(regex), words)
-    for regex, words in (
-        *output.START_PHASES,
-        (r"Waiting for (?:policy )?inference pool to be ready", "waiting for inference"),
-        (r"[Ii]nference pool ready", "inference ready"),
-        (r"Loading (?:train(?:ing)?|eval) environments?\b", "waiting for the env servers"),
-        (r"Syncing inference to the trainer's startup broadcast", "waiting for the trainer's weights"),
-        (r"Still waiting for .{1,80} after \d+s", "waiting for a peer"),
-    )
+_WAITS = (
+    (r"Waiting for (?:policy )?inference pool to be ready", "waiting for inference"),
+    (r"[Ii]nference pool ready", "inference ready"),
+    (r"Loading (?:train(?:ing)?|eval) environments?\b", "waiting for the env servers"),
+    (r"Syncing inference to the trainer's startup broadcast", "waiting for the trainer's weights"),
+    (r"Still waiting for .{1,80} after \d+s", "waiting for a peer"),
 )
+
+
+@cache
+def start_phases(engine: Engine) -> StartPhases:
+    """Those of the engine that a framework starts, and of the programs beside it."""
+    return tuple((re.compile(regex), words) for regex, words in (*engine.start_phases, *_WAITS))

@@ -23,7 +23,6 @@ from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, ren
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.engines.rules import RULES
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import CONFIG, PortKnob, Resolution, ServiceCall, standing
 from rltui.services.checkout import NearbyCheckout
@@ -368,7 +367,11 @@ class Launcher:
             return replace(
                 configured, component=component, utilization=fraction, model=str(model or "") or None
             )
-        return None if fraction is None else EngineMemory(component, fraction, rules=RULES)
+        return (
+            None
+            if fraction is None
+            else EngineMemory(component, fraction, rules=self._framework.engine.memory)
+        )
 
     def gpu_sources(self, files: ConfigFiles) -> tuple[GpuCommand, ...]:
         """The commands that read other machines' GPUs: the layout's own, of nodes, of other hosts."""

@@ -1,4 +1,1 @@
-"""Engines: the inference servers that frameworks start, or that somebody else runs, a module per subject.
-
-Nothing says which one answers at an address or writes a log: it shows in what it says.
-"""
+"""Engines: the inference servers that frameworks start, or that somebody else runs, a module each."""

@@ -10,7 +10,7 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
 from rltui.core.kinds import is_number
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import derived_values, values
@@ -42,7 +42,7 @@ def gpu_needs_of(config: RunConfig, reader: SchemaConfig) -> GpuNeeds:
         return EngineMemory(
             "inference",
             float(share),
-            rules=RULES,
+            rules=VLLM.memory,
             model=values.text(data, *_MODEL),
             dtype=values.text(data, "inference.vllm.dtype", "inference.model.dtype"),
             kv_cache_dtype=values.text(

@@ -12,7 +12,7 @@ from rltui.core.plan import RestartRule
 from rltui.core.servers import ServerAddress, port_of, reachable_host
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, ServiceCall, common_values
 from rltui.frameworks.schemas import SchemaConfig
@@ -56,7 +56,7 @@ class TinyRlLaunch:
         return EngineMemory(
             "inference",
             utilization,
-            rules=RULES,
+            rules=VLLM.memory,
             model=self.config.sound_value(files, "model.name"),
             max_model_len=max_model_len,
             max_num_seqs=max_num_seqs,

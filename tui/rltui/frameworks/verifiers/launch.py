@@ -14,7 +14,7 @@ from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.toml.values import TomlValue
-from rltui.frameworks.engines.rules import RULES
+from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, common_values
 from rltui.frameworks.schemas import SchemaConfig
@@ -55,7 +55,7 @@ class VfRlLaunch:
         return EngineMemory(
             "inference",
             float(args["gpu_memory_utilization"]),
-            rules=RULES,
+            rules=VLLM.memory,
             model=v["model"],
             dtype=args["dtype"],
             kv_cache_dtype=args["kv_cache_dtype"],

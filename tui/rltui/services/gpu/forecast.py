@@ -17,7 +17,7 @@ from rltui.core.layout import Layout
 from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.engines.output import read_measurements
+from rltui.frameworks.engines.base import Engine
 from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
@@ -31,7 +31,9 @@ _LIMIT_BYTES = 4 << 20
 """Limit of what is read of a log; the start of eight ranks with progress bars takes some hundred kB."""
 
 
-def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineMeasurements | None:
+def read_engine_log(
+    log: Path, engine: Engine, *, limit_bytes: int = _LIMIT_BYTES
+) -> EngineMeasurements | None:
     """Memory sizes that an engine printed within the first `limit_bytes`; `None` if there are none, or no
     file.
     """
@@ -41,7 +43,7 @@ def read_engine_log(log: Path, *, limit_bytes: int = _LIMIT_BYTES) -> EngineMeas
     except OSError:
         return None
     text = "\n".join(line[:LONGEST_LINE] for line in lines)
-    return read_measurements(text)
+    return engine.read_measurements(text)
 
 
 _NEWEST_ATTEMPTS = 5
@@ -95,7 +97,9 @@ class EngineHistory:
         size = _size(log)
         if cached is None or not (cached.is_complete or cached.read_bytes == size):
             engine = cached.engine if cached is not None else self._engine(folder)
-            cached = self._attempts[folder] = _Attempt(engine, read_engine_log(log), size)
+            cached = self._attempts[folder] = _Attempt(
+                engine, read_engine_log(log, self._framework.engine), size
+            )
         return cached
 
     def _engine(self, attempt_dir: Path) -> EngineMemory | None:

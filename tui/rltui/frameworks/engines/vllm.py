@@ -1,14 +1,48 @@
-"""What an engine prints while it starts: vLLM, 0.10 to 0.32 (`facts/vllm.md`)."""
+"""vLLM, 0.10 to 0.32 (`facts/vllm.md`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
 
-from rltui.core.gpu.budget import EngineMeasurements
+from rltui.core.engine_metrics import EngineMetrics
+from rltui.core.gpu.budget import EngineMeasurements, EngineRules, MemoryRule
 from rltui.core.text import GIB
+from rltui.frameworks.engines.base import Engine
 
-START_PHASES: tuple[tuple[str, str], ...] = (
+_METRICS = EngineMetrics(
+    prefix="vllm:",
+    running="num_requests_running",
+    waiting="num_requests_waiting",
+    usage=("kv_cache_usage_perc", "gpu_cache_usage_perc"),
+    generated="generation_tokens_total",
+    rates=("generation_tokens_total", "prompt_tokens_total", "num_preemptions_total"),
+    hit_rates=("prefix_cache", "gpu_prefix_cache"),
+    hit_rate="prefix_cache_hit_rate",
+    means=(
+        "time_to_first_token_seconds", "inter_token_latency_seconds", "time_per_output_token_seconds",
+        "request_queue_time_seconds", "e2e_request_latency_seconds", "request_generation_tokens",
+    ),
+)  # fmt: skip
+
+_REFUSAL = (
+    "Free memory on {where} ({{free:.2f}}/{{total:.2f}} GiB) on startup is less than desired GPU memory"
+    " utilization ({{utilization}}, {{budget:.2f}} GiB)"
+)
+_REFUSAL_NOW, _REFUSAL_EARLIER = (
+    _REFUSAL.format(where=where) for where in ("device cuda:{device}", "device")
+)
+_MEMORY = EngineRules(
+    "vLLM",
+    (
+        MemoryRule((0, 21), graphs_in_budget=True, start_refusal=_REFUSAL_NOW),
+        MemoryRule((0, 14), graphs_in_budget=False, start_refusal=_REFUSAL_NOW),
+        MemoryRule((0, 0), graphs_in_budget=False, start_refusal=_REFUSAL_EARLIER),
+    ),
+)
+"""The last one also stands for versions before 0.10."""
+
+_START_PHASES = (
     (r"non-default args: \{", "reading arguments"),
     (r"Resolved architecture: ", "reading the model's config"),
     (r"Initializing a V1 LLM engine \(v", "starting the engine"),
@@ -34,7 +68,6 @@ START_PHASES: tuple[tuple[str, str], ...] = (
     (r"init engine \(profile, create kv cache, warmup model\) took ", "engine ready"),
     (r"Starting vLLM (?:API )?server(?: \d+)? on ", "opening the port"),
 )
-"""Regular expression for a line → the phase that it shows, in words."""
 
 _N = r"\d{1,15}(?:\.\d{1,15})?"
 _VERSION = re.compile(
@@ -54,7 +87,7 @@ _SUMMARY = re.compile(
 )
 
 
-def read_measurements(text: str) -> EngineMeasurements | None:
+def _read_measurements(text: str) -> EngineMeasurements | None:
     """Memory sizes in the output of a start; `None` if there are none.
 
     Of several ranks the largest use counts, and the smallest size of a KV cache, since vLLM makes all caches
@@ -83,3 +116,7 @@ def read_measurements(text: str) -> EngineMeasurements | None:
 def _bytes(choose: Callable[[list[float]], float], gibs: Iterable[str]) -> int | None:
     sizes = [float(size) for size in gibs]
     return max(0, round(choose(sizes) * GIB)) if sizes else None
+
+
+VLLM = Engine(_METRICS, _MEMORY, _START_PHASES, _read_measurements)
+"""The embedded engine answers, claims memory and logs as it does."""
