@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,8 @@ from tests.fakes.http_server import TLS, Handler, serving
 from rltui.core.api import Alert, Plan
 from rltui.core.servers import ServerAddress
 from rltui.daemon.servers import Servers
+from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.servers import ServersSide
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 DATA = Path(__file__).parents[1] / "data"
@@ -50,9 +53,7 @@ class Box:
         self.journal: list[str] = []
         self.metrics: list[str] = []
         record = ExperimentRecord("one", "/none", "/", (), "/l", "generic", 1.0, external=("inference",))
-        framework = SimpleNamespace(
-            inference_servers=lambda files: (address,), external=lambda files: ("inference",)
-        )
+        framework = replace(GENERIC, servers=ServersSide(addresses=lambda files: (address,)))
         setup = SimpleNamespace(
             record=record, framework=framework, run_jobs=frozenset({"trainer"}), components=["trainer"]
         )
