@@ -130,7 +130,7 @@ def test_what_is_not_there(word: str, title: str, hint: str, cli: CommandLine) -
 
 
 def test_a_run_without_metrics(record: ExperimentRecord, cli: CommandLine) -> None:
-    (record.control.series / "head").unlink()
+    (record.control.series / "index.jsonl").unlink()
     assert "no metrics of demo yet" in cli("metrics", code=2)
 
 

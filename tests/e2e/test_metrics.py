@@ -49,7 +49,7 @@ def test_nothing_is_lost_or_told_twice_when_the_supervisor_is_killed(box: Box) -
     (box.work / "writer.toml").write_text(LAYOUT)
     (box.work / "run.toml").write_text("max_steps = 100000\n")
     box.json("up", "run.toml", "-l", "writer.toml", "-n", "one", "-o", "out")
-    retry_until(lambda: (box.work / "out/.rltui/metrics/head").exists())
+    retry_until(lambda: (box.work / "out/.rltui/metrics/index.jsonl").exists())
     before = loss(box)
     os.kill(box.supervisor_pid(), signal.SIGKILL)
     between = loss(box)

@@ -18,7 +18,7 @@ from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
 from rltui.frameworks.progress import Progress
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.store import SeriesReader
+from rltui.services.metrics.store import INDEX, SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
 
 PRINTED = answering(
@@ -130,7 +130,7 @@ def test_a_resume_rewinds_and_a_new_beginning_starts_another_store(tmp_path: Pat
     run.write(trainer(1))
     run.recorder.catch_up()
     assert list(run.concept("loss").steps) == [1]
-    aside = next(run.control.archive.rglob("head")).parent
+    aside = next(run.control.archive.rglob(INDEX)).parent
     assert len(SeriesReader(aside).read(SeriesKey("trainer", "loss/mean"))) == 7
 
 
@@ -143,7 +143,7 @@ def test_a_metrics_file_that_was_replaced_is_another_run(tmp_path: Path) -> None
     run.next_supervisor()
     run.recorder.catch_up()
     assert list(run.concept("loss").steps) == [1]
-    assert len([*run.control.archive.rglob("head")]) == 1
+    assert len([*run.control.archive.rglob(INDEX)]) == 1
 
 
 def test_rows_without_a_step_and_who_wrote_them(tmp_path: Path) -> None:

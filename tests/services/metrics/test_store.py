@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import os
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rltui.core.log_lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, SeriesKey
-from rltui.services.metrics.store import SeriesReader, SeriesWriter
+from rltui.services.metrics.store import INDEX, SeriesReader, SeriesWriter, lock_of
+from rltui.services.own_files import FileLock
 
 LOSS, REWARD = SeriesKey("trainer", "loss/mean"), SeriesKey("orch", "reward")
 FILE = "file metrics.jsonl 00"
@@ -88,7 +94,7 @@ def test_rows_of_changing_shape(folder: Path) -> None:
     writer.flush()
     reader = SeriesReader(folder)
     assert {key.name: list(reader.read(key).steps) for key in [*reader.keys()]} == expected
-    assert len(list(folder.glob("*.rows"))) < 12
+    assert len(list(folder.glob("*.points"))) < 12
 
 
 def test_the_next_writer_goes_on(folder: Path) -> None:
@@ -99,16 +105,16 @@ def test_the_next_writer_goes_on(folder: Path) -> None:
     assert writer.names_of(FILE) == {"loss/mean", "reward", "length"}
     write_steps(writer, 4, 4)
     assert values(folder) == [0.1, 0.2, 0.3, 0.4]
-    assert len(list(folder.glob("*.rows"))) == 2
+    assert len(list(folder.glob("*.points"))) == 2
 
 
 def test_what_a_killed_writer_did_not_commit_is_taken_back(folder: Path) -> None:
     writer = SeriesWriter(folder)
     write_steps(writer, 1, 3)
-    committed = (folder / "head").read_bytes()
+    committed = (folder / INDEX).read_bytes()
     write_steps(writer, 4, 6)
-    (folder / "head").write_bytes(committed)
-    with (folder / "1.rows").open("ab") as file:
+    (folder / INDEX).write_bytes(committed)
+    with (folder / "1.points").open("ab") as file:
         file.write(b"torn")
     assert values(folder) == [0.1, 0.2, 0.3]
     again = SeriesWriter(folder)
@@ -131,34 +137,39 @@ def test_runs_that_went_back(folder: Path) -> None:
     current, branches = reader.read(LOSS).lines(reader.rewinds())
     assert list(current.steps) == [1]
     assert [list(branch.steps) for branch in branches] == [[2, 3]]
-    assert SeriesWriter(folder).rewinds() == (Rewind(1, 110.0),)
+    assert SeriesReader(folder).rewinds() == (Rewind(1, 110.0),)
+    write_steps(SeriesWriter(folder), 4, 4)
+    assert SeriesReader(folder).rewinds() == (Rewind(1, 110.0),)
 
 
-def damage_header(folder: Path) -> None:
-    content = (folder / "1.rows").read_bytes()
-    (folder / "1.rows").write_bytes(b"\0" * 8 + content[8:])
+def lose_file(folder: Path) -> None:
+    (folder / "1.points").unlink()
 
 
 def lose_tail(folder: Path) -> None:
-    os.truncate(folder / "1.rows", (folder / "1.rows").stat().st_size - 40)
+    os.truncate(folder / "1.points", (folder / "1.points").stat().st_size - 40)
 
 
 def zero_tail(folder: Path) -> None:
-    size = (folder / "1.rows").stat().st_size
-    with (folder / "1.rows").open("r+b") as file:
+    size = (folder / "1.points").stat().st_size
+    with (folder / "1.points").open("r+b") as file:
         file.seek(size - 80)
         file.write(bytes(80))
 
 
-def lose_head(folder: Path) -> None:
-    (folder / "head").unlink()
+def lose_index(folder: Path) -> None:
+    (folder / INDEX).unlink()
+
+
+def garble_index(folder: Path) -> None:
+    (folder / INDEX).write_bytes(b'{"id": "x", "tables": [[1, 2]]}\n')
 
 
 def lose_all(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("damage", [damage_header, lose_tail, zero_tail, lose_head, lose_all])
+@pytest.mark.parametrize("damage", [lose_file, lose_tail, zero_tail, lose_index, garble_index, lose_all])
 def test_a_damaged_store_is_filled_again(folder: Path, damage: object) -> None:
     writer = SeriesWriter(folder)
     write_steps(writer, 1, 5)
@@ -172,7 +183,9 @@ def test_a_damaged_store_is_filled_again(folder: Path, damage: object) -> None:
     assert values(folder) == [0.1, 0.2, 0.3, 0.4, 0.5]
     assert reader.poll() is LogChange.RESET
     sampled = values(folder, SeriesKey("rltui", "gpu"))
-    assert sampled == ([] if damage in (lose_head, lose_all) else [1.0]), "nobody else can say that again"
+    assert sampled == ([] if damage in (lose_index, garble_index, lose_all) else [1.0]), (
+        "nobody else can say that again"
+    )
 
 
 def test_no_room_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,3 +236,100 @@ def test_what_is_lost_is_given_up_once(folder: Path, caplog: pytest.LogCaptureFi
     for _ in range(3):
         SeriesWriter(folder)
     assert [record.message.endswith("is read again") for record in caplog.records] == [True]
+
+
+EARLIER = Path(__file__).parents[2] / "data/earlier_store"
+"""Written by the version before, whose reader said what is in `earlier_store.json`."""
+
+
+def earlier_series(reader: SeriesReader) -> list[dict[str, object]]:
+    series = {key: reader.read(key) for key in [*reader.keys()]}
+    return [
+        {"source": key.source, "name": key.name, "steps": list(points.steps), "times": list(points.times),
+         "values": list(points.values)}
+        for key, points in series.items()
+    ]  # fmt: skip
+
+
+def test_a_store_of_an_earlier_version_is_read_and_goes_on(folder: Path) -> None:
+    shutil.copytree(EARLIER, folder)
+    (folder / "converted").mkdir()
+    (folder / "converted/1.points").write_text("of a conversion that was killed")
+    expected = json.loads(EARLIER.with_suffix(".json").read_text())
+    reader = SeriesReader(folder)
+    assert repr(earlier_series(reader)) == repr(expected["series"])
+    assert [[*rewind] for rewind in reader.rewinds()] == expected["rewinds"]
+    writer = SeriesWriter(folder)
+    assert {origin: writer.cursor(origin) for origin in writer.origins()} == expected["cursors"]
+    assert {path.suffix for path in folder.iterdir()} == {".points", ".jsonl"}
+    count = len(reader.read(LOSS))
+    writer.add("trainer", {"loss/mean": 0.5}, at=2e9, step=9, origin=FILE, cursor=9999)
+    assert writer.flush()
+    assert reader.poll() is LogChange.GREW
+    assert list(reader.read(LOSS, count).values) == [0.5]
+
+
+def test_a_store_of_an_earlier_version_that_is_written_just_now_is_left_alone(folder: Path) -> None:
+    shutil.copytree(EARLIER, folder)
+    lock = FileLock(lock_of(folder))
+    with lock.hold():
+        assert SeriesReader(folder).keys() == ()
+    assert (folder / "head").exists()
+    assert SeriesReader(folder).keys()
+
+
+def test_a_damaged_store_of_an_earlier_version_is_written_anew(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "head").write_bytes(b"RLSERIE")
+    (folder / "1.rows").write_bytes(b"{}\n" + bytes(100))
+    writer = SeriesWriter(folder)
+    assert writer.origins() == ()
+    write_steps(writer, 1, 2)
+    assert values(folder) == [0.1, 0.2]
+
+
+class KilledError(BaseException):
+    """The process is gone in the middle of a system call."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """From system call `number` on nothing happens; of what that one writes, the first half is there."""
+    calls = itertools.count()
+    pwrite, replace, opened = os.pwrite, os.replace, os.open
+
+    def counted(call: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        if (at := next(calls)) > number:
+            raise KilledError
+        if at == number and call is pwrite:
+            descriptor, data, offset = given
+            pwrite(descriptor, data[: len(data) // 2], offset)
+        if at == number:
+            raise KilledError
+        return call(*given, **options)
+
+    for name, call in (("pwrite", pwrite), ("replace", replace), ("open", opened)):
+        monkeypatch.setattr(os, name, partial(counted, call))
+
+
+@pytest.mark.parametrize("lines", [2, 4096], ids=["the index is replaced", "the index grows"])
+def test_a_writer_that_is_killed_at_any_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    monkeypatch.setattr("rltui.services.metrics.store._MOST_LINES", lines)
+    for number in range(200):
+        folder = tmp_path / f"{number}"
+        with monkeypatch.context() as patch:
+            kill_at(patch, number)
+            try:
+                for first in (1, 3, 5):
+                    write_steps(SeriesWriter(folder), first, first + 1)
+                is_killed = False
+            except KilledError:
+                is_killed = True
+        again = SeriesWriter(folder)
+        write_steps(again, again.cursor(FILE) // 100 + 1, 6)
+        assert values(folder) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], number
+        assert values(folder, REWARD) == [0.01, 0.02, 0.03, 0.04, 0.05, 0.06], number
+        if not is_killed:
+            break
+    assert number > 20

@@ -301,7 +301,7 @@ def test_a_run_on_another_machine_is_believed_while_it_writes(own_user: Path, tm
     journal.touch()
     assert catalog.catch_up(index).read == 0
     assert find_run(index, "a") == there
-    for path in (journal, journal.parent / "metrics" / "head"):
+    for path in (journal, journal.parent / "metrics" / "index.jsonl"):
         os.utime(path, (1e9, 1e9))
     assert catalog.catch_up(index).read == 1
     assert find_run(index, "a").state == "done"

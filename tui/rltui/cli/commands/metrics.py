@@ -25,7 +25,7 @@ from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.core.text import display_unit, duration, format_number, join_words, steps_text
 from rltui.core.times import Moment, Period
 from rltui.errors import RltuiError, UsageError
-from rltui.services.metrics.store import SeriesReader
+from rltui.services.metrics.store import SeriesReader, lock_of
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -149,7 +149,7 @@ def _show(arguments: Arguments, target: Target) -> int:
 def _reader(record: ExperimentRecord) -> SeriesReader:
     """The series of a run; where nobody records them, they are read from its files first."""
     control = record.control
-    lock = FileLock(control.series_lock)
+    lock = FileLock(lock_of(control.series))
     if lock.acquire():
         lock.release()
         from rltui.services.metrics.sources import update_series_store  # knows the frameworks

@@ -26,7 +26,7 @@ from rltui.core.times import stamp_text
 from rltui.errors import RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services.logs.growing_file import AppendedLines, json_value, lines_with
-from rltui.services.metrics.store import SeriesWriter
+from rltui.services.metrics.store import SeriesWriter, lock_of
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.run_folder import ARCHIVED_SERIES
@@ -164,7 +164,7 @@ class RunRecorder:
         self._logs, self._earlier_logs = logs, earlier_logs
         self._clock = clock
         self._queue: deque[Callable[[], None]] = deque()
-        self._lock = FileLock(control.series_lock)
+        self._lock = FileLock(lock_of(control.series))
         self._writer: SeriesWriter | None = None
         self._problem: str | None = None
         self._file: _RecordedFile | None = None

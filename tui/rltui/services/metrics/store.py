@@ -1,180 +1,181 @@
 """The metrics of a run on disk: `<control folder>/metrics/`, written by its supervisor, read by anybody.
 
-The file `head` says how much is committed; rows that a killed writer did not commit are removed. Rows with
-the same keys are stored in one segment `<n>.rows`, which starts with a line of JSON (source, origin, names),
-followed by records of equal width: sequence number, cursor, step, time, then a value for every name. So a
-column is read without the others, and 200 series of 20,000 steps take 35 MB.
+Names of a source that first came together share a file `<n>.points`. A row is appended to the files of its
+names: its step, its time, and a value for each name of the file, 8 bytes each. So a column is read without
+the others, and 200 series of 20,000 steps take 33 MB.
 
-The cursor of a record is the offset in its origin (a file of the run) up to which everything is in the store:
-after a crash reading continues from there, and nothing is missed or stored twice.
+Then a line is appended to `index.jsonl`, which commits that: how many rows each file has, and the offset in
+each file of the run (its origin) up to which everything is in the store. After a crash reading continues from
+there, over what was appended but not committed: nothing is missed or stored twice. The first line of the
+index has all that was committed before it, each other one what has changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import shutil
 import struct
-import sys
 import uuid
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from rltui.core.log_lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
-from rltui.core.text import parse_whole_number
 from rltui.errors import RltuiError
-from rltui.services.own_files import open_own, write_atomically
+from rltui.services.metrics.earlier_store import earlier_files, earlier_rewinds, earlier_rows
+from rltui.services.own_files import FileLock, open_own, write_atomically
 
 logger = logging.getLogger(__name__)
 
-_MANIFEST = struct.Struct("=8s16sqqq")
-"""The fields of `_Manifest`."""
-_MAGIC = b"RLSERIE1" if sys.byteorder == "little" else b"RLSERIE2"
-_FIXED = 4
-"""Number of fields before the values of a record: sequence, cursor, step, time."""
+INDEX = "index.jsonl"
+_START_BYTES = 64
+_MOST_LINES = 4096
+"""Limit of the lines of an index: then one line says it all again."""
+_FIXED = 2
+"""Number of fields before the values of a row: step, time."""
 _ABSENT_BITS = 0x7FF4_0072_6C74_7569
+"""A NaN that no program computes: the row has no value of that name."""
 _ABSENT_BYTES = struct.pack("=q", _ABSENT_BITS)
 _ABSENT: float = struct.unpack("=d", _ABSENT_BYTES)[0]
-"""A NaN that no program computes: this record has no value of that name."""
 _READ_BYTES = 1 << 20
-"""Limit of one read of a segment."""
-_LONGEST_HEADER = 1 << 20
+"""Limit of one read of a file."""
 _MOST_NAMES = 4096
 """Limit of names in one store. More is no table of metrics but names made up by the row; they are dropped."""
-_COMMON_SHARE = 0.5
-"""Smallest share of common names, of the row and of the segment, for a row to go into a segment."""
 _MOST_PENDING = 4 << 20
 """Limit of bytes that wait for room on a full disk; more is dropped."""
 
 
-class _Layout(NamedTuple):
-    """The columns of a segment."""
+class _Table(NamedTuple):
+    """A file of rows of equal width."""
 
+    number: int
     source: str
     origin: str
+    """The file of the run that its first row was read from; empty for what cannot be read again."""
     names: tuple[str, ...]
+
+    @property
+    def row_bytes(self) -> int:
+        return 8 * (_FIXED + len(self.names))
+
+    def path(self, folder: Path) -> Path:
+        return folder / f"{self.number}.points"
 
 
 @dataclass(slots=True)
-class _Segment:
-    """A file of records of equal width."""
+class _Index:
+    """What is committed, or what a line of the index adds to that."""
 
-    path: Path
-    layout: _Layout
-    start: int
-    """Offset of the first record."""
+    id: str = ""
+    """Changes when earlier content becomes void; empty where there is no store."""
+    tables: dict[int, _Table] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    """Number of a table → its number of rows."""
+    cursors: dict[str, int] = field(default_factory=dict)
+    """Origin → offset up to which it is in the store."""
+    rewinds: list[Rewind] = field(default_factory=list)
 
-    @property
-    def width(self) -> int:
-        return _FIXED + len(self.layout.names)
+    def encode(self, token: str = "") -> bytes:
+        """`token`: that of a first line, which no other one has."""
+        parts = {
+            "token": token,
+            "id": self.id,
+            "tables": [*self.tables.values()],
+            "rows": self.rows,
+            "cursors": self.cursors,
+            "rewinds": self.rewinds,
+        }
+        return json.dumps({name: part for name, part in parts.items() if part}).encode() + b"\n"
 
-    @property
-    def record_bytes(self) -> int:
-        return 8 * self.width
-
-
-def _open_segment(path: Path) -> _Segment | None:
-    """`None` if the file is no segment, or damaged."""
-    try:
-        with os.fdopen(open_own(path, os.O_RDONLY), "rb") as file:
-            line = file.readline(_LONGEST_HEADER)
-        header = json.loads(line)
-        layout = _Layout(header["source"], header["origin"], tuple(header["names"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    if not line.endswith(b"\n") or not all(isinstance(text, str) for text in (*layout[:2], *layout.names)):
-        return None
-    return _Segment(path, layout, len(line))
-
-
-def _header(layout: _Layout) -> bytes:
-    """A line whose length is a multiple of 8."""
-    line = json.dumps({"source": layout.source, "origin": layout.origin, "names": layout.names}).encode()
-    return line + b" " * (-(len(line) + 1) % 8) + b"\n"
-
-
-def _segment_files(folder: Path) -> list[tuple[int, Path]]:
-    """Number and path of the segments, ascending."""
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - ten times a minute
-    except OSError:
-        return []
-    files = (
-        (parse_whole_number(name.removesuffix(".rows")), folder / name)
-        for name in names
-        if name.endswith(".rows")
-    )
-    return sorted((number, path) for number, path in files if number is not None)
-
-
-class _Manifest(NamedTuple):
-    """The content of the file `head`."""
-
-    mark: bytes
-    id: bytes
-    """Changes when earlier content becomes void."""
-    next: int
-    """Number of the next record."""
-    given_up: int
-    """Number of earlier records that do not exist any more."""
-    rewinds: int
-    """Number of rewinds, which changes with a new one."""
-
-
-def _read_manifest(folder: Path) -> _Manifest | None:
-    try:
-        descriptor = open_own(folder / "head", os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        data = os.pread(descriptor, _MANIFEST.size, 0)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    if len(data) != _MANIFEST.size:
-        return None
-    manifest = _Manifest(*_MANIFEST.unpack(data))
-    return manifest if manifest.mark == _MAGIC and 0 <= manifest.given_up <= manifest.next else None
-
-
-def _records_below(descriptor: int, segment: _Segment, limit: int) -> int:
-    """Number of complete records with a sequence number below `limit`; sequence numbers ascend."""
-    count = max(0, os.fstat(descriptor).st_size - segment.start) // segment.record_bytes
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if _sequence_at(descriptor, segment, middle) < limit:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _sequence_at(descriptor: int, segment: _Segment, index: int) -> int:
-    data = os.pread(descriptor, 8, segment.start + index * segment.record_bytes)
-    return int.from_bytes(data, sys.byteorder, signed=True)
-
-
-def _rewinds_in(folder: Path) -> list[Rewind]:
-    try:
-        with os.fdopen(open_own(folder / "rewinds.jsonl", os.O_RDONLY), "rb") as file:
-            lines = file.read(_LONGEST_HEADER).splitlines()
-    except OSError:
-        return []
-    rewinds = []
-    for line in lines:
+    def add_line(self, line: bytes) -> None:
+        """Raises ValueError for one that is not written completely."""
         try:
-            document = json.loads(line)
-            rewinds.append(Rewind(int(document["step"]), float(document["at"])))
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            continue  # the end of one that was not finished
-    return rewinds
+            parts = json.loads(line)
+            tables = {
+                int(number): _Table(int(number), str(source), str(origin), tuple(map(str, names)))
+                for number, source, origin, names in parts.get("tables", ())
+            }
+            rows = {int(number): int(count) for number, count in parts.get("rows", {}).items()}
+            cursors = {origin: int(cursor) for origin, cursor in parts.get("cursors", {}).items()}
+            rewinds = [Rewind(int(step), float(at)) for step, at in parts.get("rewinds", ())]
+            self.add(_Index(str(parts.get("id", "")), tables, rows, cursors, rewinds))
+        except (TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise ValueError(line) from error
+
+    def add(self, later: _Index) -> None:
+        self.id = later.id or self.id
+        self.tables |= later.tables
+        self.rows |= later.rows
+        self.cursors |= later.cursors
+        self.rewinds += later.rewinds
+
+
+class _IndexFile:
+    """The index on disk, as of the last poll or write."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / INDEX
+        self._restart(b"")
+
+    def _restart(self, start: bytes) -> None:
+        self.index = _Index()
+        self._start = start
+        """The beginning of the file, by which it is told from another."""
+        self._size = self._lines = 0
+        """Bytes and lines that are in `index`."""
+
+    def poll(self) -> LogChange:
+        """Read the lines that are new. After `RESET` it is another store, or none."""
+        id_, before = self.index.id, (self._start, self._size)
+        try:
+            descriptor = open_own(self.path, os.O_RDONLY)
+            try:
+                start = os.pread(descriptor, _START_BYTES, 0)
+                if start != self._start:
+                    self._restart(start)
+                data = os.pread(descriptor, os.fstat(descriptor).st_size - self._size, self._size)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            data = b""
+            self._restart(b"")
+        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
+            try:
+                self.index.add_line(line)
+            except ValueError:
+                break
+            self._size += len(line)
+            self._lines += 1
+        if self.index.id != id_:
+            return LogChange.RESET
+        return LogChange.GREW if (self._start, self._size) != before else LogChange.NONE
+
+    def commit(self, new: _Index) -> None:
+        """Add what is new. Raises OSError or RltuiError if there is not enough room."""
+        line = new.encode()
+        if 0 < self._lines < _MOST_LINES:
+            _write_at(self.path, line, self._size)
+            self.index.add(new)
+            self._size += len(line)
+            self._lines += 1
+            return
+        all_of_it = _Index()
+        all_of_it.add(self.index)
+        all_of_it.add(new)
+        line = all_of_it.encode(uuid.uuid4().hex)
+        write_atomically(self.path, line)
+        self.index, self._start, self._size, self._lines = all_of_it, line[:_START_BYTES], len(line), 1
+
+
+def lock_of(folder: Path) -> Path:
+    """Path of the lock of the process that writes the store in `folder`."""
+    return folder.with_name(f"{folder.name}.lock")
 
 
 class SeriesReader:
@@ -186,258 +187,180 @@ class SeriesReader:
     def __init__(self, folder: Path) -> None:
         """`folder`: that of the store, which need not exist yet."""
         self._folder = folder
-        self._manifest: _Manifest | None = None
-        self._segments: dict[Path, _Segment] = {}
-        self._columns_of: dict[SeriesKey, list[tuple[_Segment, int]]] = {}
-        """Key → segments that have it, and its column."""
+        self._file = _IndexFile(folder)
+        self._columns: dict[SeriesKey, tuple[_Table, int]] = {}
+        self._table_count = 0
+        """Number of tables that `_columns` is made of."""
         self._read_until: dict[SeriesKey, tuple[int, int]] = {}
-        """Key → number of points returned so far, and the committed end by then."""
-        self._rewinds: tuple[Rewind, ...] = ()
-        self.poll()
+        """Key → number of points returned so far, and number of rows that they were in."""
+        if self.poll() is LogChange.NONE and earlier_files(folder):
+            with contextlib.suppress(OSError, RltuiError), FileLock(lock_of(folder)).hold():
+                SeriesWriter(folder)
+                self.poll()
 
     def poll(self) -> LogChange:
         """Compare with the last poll: one small read if nothing is new.
 
         After `RESET` it is another run, or the store was created again: what was read before is void.
         """
-        manifest = _read_manifest(self._folder)
-        if manifest == self._manifest:
-            return LogChange.NONE
-        before, self._manifest = self._manifest, manifest
-        is_other = before is None or manifest is None or manifest.id != before.id
-        if is_other:
-            self._segments, self._columns_of, self._read_until = {}, {}, {}
-        for _, path in _segment_files(self._folder):
-            if path not in self._segments and (segment := _open_segment(path)) is not None:
-                self._segments[path] = segment
-                for column, name in enumerate(segment.layout.names, _FIXED):
-                    key = SeriesKey(segment.layout.source, name)
-                    self._columns_of.setdefault(key, []).append((segment, column))
-        self._rewinds = tuple(_rewinds_in(self._folder))
-        return LogChange.RESET if is_other else LogChange.GREW
+        change = self._file.poll()
+        if change is LogChange.RESET:
+            self._read_until.clear()
+        tables = self._file.index.tables
+        if change is LogChange.RESET or len(tables) != self._table_count:
+            self._table_count = len(tables)
+            self._columns = {
+                SeriesKey(table.source, name): (table, column)
+                for table in tables.values()
+                for column, name in enumerate(table.names, _FIXED)
+            }
+        return change
 
     @property
     def fingerprint(self) -> tuple[str, int, int]:
-        """State as of the last poll: id of the store (empty: none), number of records, number of rewinds."""
-        return (
-            ("", 0, 0)
-            if self._manifest is None
-            else (self._manifest.id.hex(), self._manifest.next, self._manifest.rewinds)
-        )
+        """State as of the last poll: id of the store (empty: none), number of rows, number of rewinds."""
+        index = self._file.index
+        return index.id, sum(index.rows.values()), len(index.rewinds)
 
     def keys(self) -> tuple[SeriesKey, ...]:
-        return tuple(sorted(self._columns_of))
+        return tuple(sorted(self._columns))
 
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
         """Does nothing: series are read from the disk on request."""
 
     def rewinds(self) -> tuple[Rewind, ...]:
-        return self._rewinds
+        return tuple(self._file.index.rewinds)
 
     def read(self, key: SeriesKey, start: int = 0) -> Series:
         """The points of a series from index `start` on, in the order they were written; empty for none.
 
         With the number of points that earlier calls returned, only new ones are read.
         """
-        end = 0 if self._manifest is None else self._manifest.next
-        known_count, known_end = self._read_until.get(key, (0, 0))
-        after = known_end if start and start == known_count else 0
-        points = self._points(key, after, end)
-        self._read_until[key] = (len(points) + (known_count if after else 0), end)
-        return points.tail(start) if start and not after else points
-
-    def _points(self, key: SeriesKey, after: int, end: int) -> Series:
-        """Points of the records with numbers from `after` to below `end`."""
-        columns = [
-            _column(segment, column_index, after, end)
-            for segment, column_index in self._columns_of.get(key, ())
-        ]
-        columns = [column for column in columns if column[0]]
-        columns.sort(key=lambda column: column[0][0])
-        if all(earlier[0][-1] < later[0][0] for earlier, later in pairwise(columns)):
-            series = Series()
-            for _, points in columns:
-                series.extend(points)
-            return series
-        rows = sorted(
-            (number, index, column_number)
-            for column_number, (numbers, _) in enumerate(columns)
-            for index, number in enumerate(numbers)
-        )
-        merged = Series()
-        for _, index, column_number in rows:
-            points = columns[column_number][1]
-            merged.add(points.steps[index], points.times[index], points.values[index])
-        return merged
+        if key not in self._columns:
+            return Series()
+        table, column = self._columns[key]
+        known_count, known_rows = self._read_until.get(key, (0, 0))
+        first = known_rows if start == known_count else 0
+        rows, points = self._file.index.rows.get(table.number, 0), Series()
+        try:
+            for data in _chunks(table.path(self._folder), table.row_bytes, first, rows):
+                _append_column(data, _FIXED + len(table.names), column, points)
+        except FileNotFoundError:  # replaced this moment: the next poll says so
+            pass
+        except OSError as error:
+            logger.warning("cannot read %s: %s", table.path(self._folder), error.strerror)
+        self._read_until[key] = (len(points) + (known_count if first else 0), rows)
+        return points if first else points.tail(start)
 
 
-def _column(segment: _Segment, column: int, after: int, end: int) -> tuple[array[int], Series]:
-    """Sequence numbers and points of one name in one segment."""
-    numbers, series = array("q"), Series()
+def _chunks(path: Path, row_bytes: int, first: int, end: int) -> Iterator[bytes]:
+    """The rows from number `first` to before `end`, in chunks."""
+    at_once = max(1, _READ_BYTES // row_bytes)
+    descriptor = open_own(path, os.O_RDONLY)
     try:
-        descriptor = open_own(segment.path, os.O_RDONLY)
-    except OSError:  # replaced this moment: the next poll says so
-        return numbers, series
-    try:
-        first = _records_below(descriptor, segment, after) if after else 0
-        count = _records_below(descriptor, segment, end) - first
-        for data in _chunks(descriptor, segment, first, count):
-            _append_column(data, segment.width, column, numbers, series)
-    except OSError as error:
-        logger.warning("cannot read %s: %s", segment.path, error.strerror)
+        for start in range(first, end, at_once):
+            data = os.pread(descriptor, min(at_once, end - start) * row_bytes, start * row_bytes)
+            yield data[: len(data) // row_bytes * row_bytes]
     finally:
         os.close(descriptor)
-    return numbers, series
 
 
-def _chunks(descriptor: int, segment: _Segment, first: int, count: int) -> Iterator[bytes]:
-    """`count` records from number `first` on, in chunks."""
-    size = segment.record_bytes
-    at_once = max(1, _READ_BYTES // size)
-    for begin in range(first, first + count, at_once):
-        records = min(at_once, first + count - begin)
-        data = os.pread(descriptor, records * size, segment.start + begin * size)
-        yield data[: len(data) // size * size]
-
-
-def _append_column(data: bytes, width: int, column: int, numbers: array[int], series: Series) -> None:
+def _append_column(data: bytes, width: int, column: int, series: Series) -> None:
     fields = memoryview(data).cast("q")
-
-    def column_bytes(position: int) -> bytes:
-        return fields[position::width].tobytes()
-
-    values = column_bytes(column)
-    if _ABSENT_BYTES not in values:
-        numbers.frombytes(column_bytes(0))
-        series.steps.frombytes(column_bytes(2))
-        series.times.frombytes(column_bytes(3))
-        series.values.frombytes(values)
+    arrays = ((0, series.steps), (1, series.times), (column, series.values))
+    if _ABSENT_BYTES not in (values := fields[column::width].tobytes()):
+        for position, target in arrays:
+            target.frombytes(fields[position::width].tobytes())
         return
-    bits_of_values = array("q", values)
-    present = [index for index, bits in enumerate(bits_of_values) if bits != _ABSENT_BITS]
-    for position, target in ((0, numbers), (2, series.steps), (3, series.times), (column, series.values)):
-        all_values = array(target.typecode, column_bytes(position))
+    present = [index for index, bits in enumerate(array("q", values)) if bits != _ABSENT_BITS]
+    for position, target in arrays:
+        all_values = array(target.typecode, fields[position::width].tobytes())
         target.extend(array(target.typecode, [all_values[index] for index in present]))
-
-
-@dataclass(slots=True)
-class _OpenSegment:
-    segment: _Segment
-    columns: frozenset[str]
-    size: int
-    """Committed bytes; 0: the file does not exist yet."""
-    pending: bytearray = field(default_factory=bytearray)
 
 
 class SeriesWriter:
     """Adds to the store of one run. Only its supervisor has one, and only one thread uses it at a time.
 
-    Damaged or missing records are dropped on opening: `cursor` then says from where the files of the run must
-    be read again.
+    If rows are damaged or missing, all that were read from files of the run are dropped on opening: `cursor`
+    then says that those must be read again.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Open the store in `folder`; the first `flush` creates a missing one."""
+        """Open the store in `folder`; the first `flush` creates a missing one.
+
+        Raises:
+            OSError, RltuiError: if an earlier version's store, or a damaged one, cannot be replaced.
+        """
         self._folder = folder
-        self._open: dict[str, list[_OpenSegment]] = {}
-        """Source and origin → open segments."""
-        self._cursors: dict[str, int] = {}
-        """Origin → cursor of what is committed."""
-        self._pending_cursors: dict[str, int] = {}
-        """Origin → cursor of what is pending."""
-        self._rewinds: list[Rewind] = []
-        self._names: dict[str, set[str]] = {}
-        """Source → names of its series."""
-        self._is_rewound = False
-        """True if there are rewinds that are not written."""
-        self._next_file = 1
         self.problem: str | None = None
         """Reason why the last `flush` wrote nothing."""
-        self._manifest = self._recover()
-        self._next = self._manifest.next
+        if not (folder / INDEX).exists() and (files := earlier_files(folder)):
+            _convert(folder, files)
+        self._start()
+        self._drop_damaged()
+
+    def _start(self) -> None:
+        """Read what is committed."""
+        self._file = _IndexFile(self._folder)
+        self._file.poll()
+        index = self._file.index
+        self._new = _Index("" if index.id else uuid.uuid4().hex)
+        """What the next `flush` commits."""
+        self._pending: dict[int, bytearray] = {}
+        """Number of a table → rows that wait for `flush`."""
+        self._tables: dict[int, _Table] = {}
+        self._number_of: dict[str, dict[str, int]] = {}
+        """Source → name → number of the table that has it."""
+        for table in index.tables.values():
+            self._use(table)
+
+    def _use(self, table: _Table) -> None:
+        self._tables[table.number] = table
+        self._number_of.setdefault(table.source, {}).update(dict.fromkeys(table.names, table.number))
+
+    def _drop_damaged(self) -> None:
+        index = self._file.index
+        counts = {number: self._count_rows(table) for number, table in index.tables.items()}
+        if counts == index.rows:
+            return
+        logger.warning("%s is damaged: what the run's files say is read again", self._folder)
+        intact = _Index(uuid.uuid4().hex, rewinds=index.rewinds)
+        for number, table in index.tables.items():
+            if not table.origin and counts[number]:
+                intact.tables[number], intact.rows[number] = table, counts[number]
+            else:
+                table.path(self._folder).unlink(missing_ok=True)
+        self._file.path.unlink()
+        _IndexFile(self._folder).commit(intact)
+        self._start()
+
+    def _count_rows(self, table: _Table) -> int:
+        """Number of committed rows that are there; 0 if the last one was never written to the disk."""
+        try:
+            descriptor = open_own(table.path(self._folder), os.O_RDONLY)
+        except OSError:
+            return 0
+        try:
+            count = os.fstat(descriptor).st_size // table.row_bytes
+            count = min(count, self._file.index.rows.get(table.number, 0))
+            last_row = os.pread(descriptor, table.row_bytes, (count - 1) * table.row_bytes) if count else b""
+        finally:
+            os.close(descriptor)
+        return count if any(last_row) else 0
 
     # --- what is there ------------------------------------------------------------------------------------
 
-    def _recover(self) -> _Manifest:
-        """Read what is committed, and remove what is not."""
-        manifest = _read_manifest(self._folder)
-        files = _segment_files(self._folder)
-        self._next_file = files[-1][0] + 1 if files else 1
-        if manifest is None:
-            for _, path in files:
-                path.unlink(missing_ok=True)
-            return _Manifest(_MAGIC, uuid.uuid4().bytes, 0, 0, 0)
-        segments, record_count, is_damaged = [], 0, False
-        for _, path in files:
-            segment = _open_segment(path)
-            if segment is None:
-                is_damaged = True
-                path.unlink(missing_ok=True)
-                continue
-            count, last = self._truncate(segment, manifest.next)
-            if count < 0:
-                is_damaged = True
-                path.unlink()
-                continue
-            record_count += count
-            segments.append((segment, count, last))
-        if is_damaged or record_count != manifest.next - manifest.given_up:
-            logger.warning("%s is damaged: what the run's files say is read again", self._folder)
-            damaged = [item for item in segments if item[0].layout.origin]
-            segments = [item for item in segments if not item[0].layout.origin]
-            for segment, _, _ in damaged:
-                segment.path.unlink(missing_ok=True)
-            manifest = manifest._replace(
-                given_up=manifest.next - sum(count for _, count, _ in segments), id=uuid.uuid4().bytes
-            )
-            self._write_manifest(manifest)
-        for segment, count, last in segments:
-            if not count:
-                segment.path.unlink(missing_ok=True)
-                continue
-            layout = segment.layout
-            self._cursors[layout.origin] = max(last, self._cursors.get(layout.origin, 0))
-            self._register(segment, segment.start + count * segment.record_bytes)
-        self._rewinds = _rewinds_in(self._folder)
-        return manifest
-
-    @staticmethod
-    def _truncate(segment: _Segment, end: int) -> tuple[int, int]:
-        """Remove what is not committed. Returns the number of remaining records and the last cursor.
-
-        A negative number: the last record is invalid.
-        """
-        descriptor = open_own(segment.path, os.O_RDWR)
-        try:
-            count = _records_below(descriptor, segment, end)
-            if count and not count - 1 <= _sequence_at(descriptor, segment, count - 1) < end:
-                return -1, 0
-            os.ftruncate(descriptor, segment.start + count * segment.record_bytes)
-            offset = segment.start + (count - 1) * segment.record_bytes + 8
-            data = os.pread(descriptor, 8, offset) if count else b""
-        finally:
-            os.close(descriptor)
-        return count, int.from_bytes(data, sys.byteorder, signed=True)
-
-    def _register(self, segment: _Segment, size: int) -> _OpenSegment:
-        layout = segment.layout
-        entry = _OpenSegment(segment, frozenset(layout.names), size)
-        self._open.setdefault(f"{layout.source}\n{layout.origin}", []).append(entry)
-        self._names.setdefault(layout.source, set()).update(layout.names)
-        return entry
-
     def cursor(self, origin: str) -> int:
         """Offset up to which `origin` is in the store, uncommitted rows included; 0: not at all."""
-        return self._pending_cursors.get(origin, self._cursors.get(origin, 0))
+        return self._new.cursors.get(origin, self._file.index.cursors.get(origin, 0))
 
     def origins(self) -> tuple[str, ...]:
-        return tuple(origin for origin in {**self._cursors, **self._pending_cursors} if origin)
+        return tuple(self._file.index.cursors | self._new.cursors)
 
     def names_of(self, origin: str) -> frozenset[str]:
-        entries = (entry for group in self._open.values() for entry in group)
-        return frozenset().union(
-            *(entry.columns for entry in entries if entry.segment.layout.origin == origin)
-        )
+        """Names that came first from `origin`."""
+        tables = (table.names for table in self._tables.values() if table.origin == origin)
+        return frozenset().union(*tables)
 
     # --- what is added ------------------------------------------------------------------------------------
 
@@ -456,113 +379,60 @@ class SeriesWriter:
         `origin`: the file of the run that it is read from, `cursor`: the offset in it after the row. Cursors
         of an origin ascend. Without an origin, the row cannot be read again.
         """
-        remaining = self._accepted(source, values)
-        number = NO_STEP if step is None or step < 0 else step
-        while remaining:
-            entry = self._best_segment(source, origin, remaining)
-            names = entry.segment.layout.names
-            record = [remaining.get(name, _ABSENT) for name in names]
-            entry.pending += struct.pack(f"=qqqd{len(names)}d", self._next, cursor, number, at, *record)
-            self._next += 1
-            if remaining.keys() <= entry.columns:
-                break
-            remaining = {name: value for name, value in remaining.items() if name not in entry.columns}
+        number_of = self._number_of.setdefault(source, {})
+        if not values.keys() <= number_of.keys():
+            self._add_table(source, values.keys() - number_of.keys(), origin)
+        step = NO_STEP if step is None or step < 0 else step
+        for number in {number_of[name] for name in values if name in number_of}:
+            row = [values.get(name, _ABSENT) for name in self._tables[number].names]
+            pending = self._pending.setdefault(number, bytearray())
+            pending += struct.pack(f"=qd{len(row)}d", step, at, *row)
         if origin:
-            self._pending_cursors[origin] = cursor
+            self._new.cursors[origin] = cursor
 
-    def _accepted(self, source: str, values: Mapping[str, float]) -> Mapping[str, float]:
-        """Drop names beyond the limit."""
-        names = self._names.setdefault(source, set())
-        if values.keys() <= names:
-            return values
-        room = _MOST_NAMES - sum(map(len, self._names.values()))
-        names.update([name for name in values if name not in names][: max(0, room)])
-        return {name: value for name, value in values.items() if name in names}
-
-    def _best_segment(self, source: str, origin: str, values: Mapping[str, float]) -> _OpenSegment:
-        """The segment with the most of these names and few others, or a new one."""
-        entries = self._open.get(f"{source}\n{origin}", [])
-        best, best_share = None, 0.0
-        for entry in entries:
-            common = len(entry.columns & values.keys())
-            share = common / len(entry.columns)
-            if share > best_share and share >= _COMMON_SHARE and common >= _COMMON_SHARE * len(values):
-                best, best_share = entry, share
-        if best is None:
-            path = self._folder / f"{self._next_file}.rows"
-            self._next_file += 1
-            layout = _Layout(source, origin, tuple(sorted(values)))
-            best = self._register(_Segment(path, layout, len(_header(layout))), 0)
-        return best
+    def _add_table(self, source: str, names: Iterable[str], origin: str) -> None:
+        """A table for new names, without those beyond the limit."""
+        room = _MOST_NAMES - sum(map(len, self._number_of.values()))
+        if new_names := tuple(sorted(names)[: max(0, room)]):
+            table = _Table(max(self._tables, default=0) + 1, source, origin, new_names)
+            self._new.tables[table.number] = table
+            self._use(table)
 
     def rewind(self, step: int, at: float) -> None:
         """Record that the run continues after `step`, as the framework numbers it; later steps are void."""
-        self._rewinds.append(Rewind(step, at))
-        self._is_rewound = True
-
-    def rewinds(self) -> tuple[Rewind, ...]:
-        """The recorded rewinds, oldest first."""
-        return tuple(self._rewinds)
+        self._new.rewinds.append(Rewind(step, at))
 
     # --- what is written ----------------------------------------------------------------------------------
 
     @property
-    def pending_bytes(self) -> int:
-        """Bytes that wait for `flush`."""
-        return sum(len(entry.pending) for entries in self._open.values() for entry in entries)
-
-    @property
     def is_full(self) -> bool:
         """True if so much waits that no more may be added: the disk has been full for a while."""
-        return self.pending_bytes > _MOST_PENDING
+        return sum(map(len, self._pending.values())) > _MOST_PENDING
 
     def is_lost(self) -> bool:
         """True if somebody removed the store."""
-        return self._manifest.next > 0 and not (self._folder / "head").exists()
+        return bool(self._file.index.rows) and not self._file.path.exists()
 
     def flush(self) -> bool:
         """Write and commit pending rows. Returns False on failure: then `problem` is set, and they wait for
         the next call.
         """
-        entries = [entry for group in self._open.values() for entry in group if entry.pending]
-        if not entries and not self._is_rewound:
+        if not self._pending and not self._new.rewinds:
             return True
-        manifest = self._manifest._replace(next=self._next)
+        committed, new = self._file.index, self._new
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for entry in entries:
-                # behind what is committed, over what an unfinished flush left there
-                segment = entry.segment
-                descriptor = open_own(segment.path, os.O_WRONLY | os.O_CREAT)
-                try:
-                    if not entry.size:
-                        _write_all(descriptor, _header(segment.layout), 0)
-                    _write_all(descriptor, entry.pending, max(entry.size, segment.start))
-                finally:
-                    os.close(descriptor)
-            if self._is_rewound:
-                lines = "".join(json.dumps(rewind._asdict()) + "\n" for rewind in self._rewinds)
-                write_atomically(self._folder / "rewinds.jsonl", lines.encode())
-                manifest = manifest._replace(rewinds=len(self._rewinds))
-            self._write_manifest(manifest)
+            for number, data in self._pending.items():
+                table, count = self._tables[number], committed.rows.get(number, 0)
+                _write_at(table.path(self._folder), data, count * table.row_bytes)
+                new.rows[number] = count + len(data) // table.row_bytes
+            self._file.commit(new)
         except (OSError, RltuiError) as error:
-            self.problem = getattr(error, "strerror", None) or str(error)
+            self.problem = getattr(error.__cause__ or error, "strerror", None) or str(error)
             return False
-        self._manifest, self._is_rewound = manifest, False
-        for entry in entries:
-            entry.size = max(entry.size, entry.segment.start) + len(entry.pending)
-            entry.pending.clear()
-        self._cursors.update(self._pending_cursors)
-        self._pending_cursors.clear()
-        self.problem = None
+        self._new, self.problem = _Index(), None
+        self._pending.clear()
         return True
-
-    def _write_manifest(self, manifest: _Manifest) -> None:
-        descriptor = open_own(self._folder / "head", os.O_WRONLY | os.O_CREAT)
-        try:
-            _write_all(descriptor, _MANIFEST.pack(*manifest), 0)
-        finally:
-            os.close(descriptor)
 
     def begin_anew(self, archive: Path) -> None:
         """Start a new run: an existing store is moved to the folder `archive`.
@@ -573,14 +443,48 @@ class SeriesWriter:
         if self._folder.is_dir():
             archive.parent.mkdir(parents=True, exist_ok=True)
             self._folder.rename(archive)
-        self._open, self._cursors, self._pending_cursors, self._rewinds, self._names = {}, {}, {}, [], {}
-        self._next_file, self._next, self.problem, self._is_rewound = 1, 0, None, False
-        self._manifest = _Manifest(_MAGIC, uuid.uuid4().bytes, 0, 0, 0)
+        self._start()
+        self.problem = None
 
 
-def _write_all(descriptor: int, data: bytes | bytearray, offset: int) -> None:
-    """Raises OSError if there is not enough room."""
-    remaining: Sequence[int] | memoryview = memoryview(data)
-    while remaining:
-        length = os.pwrite(descriptor, bytes(remaining), offset)
-        remaining, offset = remaining[length:], offset + length
+def _write_at(path: Path, data: bytes | bytearray, offset: int) -> None:
+    """Write over what an unfinished flush left there.
+
+    Raises:
+        OSError: if there is not enough room.
+    """
+    descriptor = open_own(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        remaining = memoryview(data)
+        while remaining:
+            length = os.pwrite(descriptor, bytes(remaining), offset)
+            remaining, offset = remaining[length:], offset + length
+    finally:
+        os.close(descriptor)
+
+
+def _convert(folder: Path, files: Iterable[Path]) -> None:
+    """Replace the store of an earlier version. If this is killed, the next call starts over.
+
+    Raises:
+        OSError, RltuiError: if there is no room for it; the earlier store is still there.
+    """
+    unfinished = folder / "converted"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(mode=0o700)
+    writer = SeriesWriter(unfinished)
+    for rewind in earlier_rewinds(folder):
+        writer.rewind(*rewind)
+    for row in earlier_rows(folder):
+        writer.add(
+            row.source, row.values, at=row.at, step=row.step, origin=row.origin, cursor=row.cursor
+        )  # fmt: skip
+        if writer.is_full and not writer.flush():
+            break
+    if not writer.flush():
+        raise RltuiError(f"cannot convert the metrics: {writer.problem}")
+    for path in sorted(unfinished.iterdir(), key=lambda path: path.name == INDEX):
+        path.replace(folder / path.name)
+    unfinished.rmdir()
+    for path in files:
+        path.unlink(missing_ok=True)

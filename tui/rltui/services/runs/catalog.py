@@ -24,6 +24,7 @@ from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
 from rltui.core.states import Reason
 from rltui.errors import ConfigError, RltuiError
+from rltui.services.metrics.store import INDEX
 from rltui.services.own_files import entry_names, is_text, make_folder, may_exist, read_own, write_atomically
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
@@ -242,7 +243,7 @@ class _CatchUp:
             return False
         if row.host and row.host != os.uname().nodename:  # which shares our files: its pids are not ours
             control = ControlFolder(Path(row.control).parent)
-            changed_ns = max(_changed_ns(path) for path in (control.journal_file, control.series / "head"))
+            changed_ns = max(_changed_ns(path) for path in (control.journal_file, control.series / INDEX))
             return time.time() - changed_ns / 1e9 < _QUIET_S
         return _lives(*row.supervisor)
 

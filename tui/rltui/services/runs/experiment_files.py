@@ -133,11 +133,6 @@ class ControlFolder:
         return self.path / "metrics"
 
     @property
-    def series_lock(self) -> Path:
-        """Path of the lock of the process that writes the series."""
-        return self.path / "metrics.lock"
-
-    @property
     def run_id_file(self) -> Path:
         """Contains the id of the run, which stays the same over all resumes."""
         return self.path / "run_id"
