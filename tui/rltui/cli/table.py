@@ -7,6 +7,7 @@ there is no terminal nothing is cut and no column is missing.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -154,14 +155,14 @@ def wrap(line: str, width: int | None) -> list[str]:
 def width_of(text: str) -> int:
     """Number of cells that the text takes on a terminal."""
     text = strip_style(text)
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else sum(map(_sign_width, text))
+
+
+@functools.cache
+def _sign_width(sign: str) -> int:
     import unicodedata  # names that are not ASCII are few
 
-    return sum(
-        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
-        for sign in text
-    )
+    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
 def _one_line(cell: str) -> str:

@@ -87,10 +87,12 @@ def check_document(data: object, kinds: Mapping[str, Kind], required: frozenset[
     """
     if not isinstance(data, Mapping):
         raise ValueError(f"it is {shortened(data)}, not a table")
-    if missing := [key for key in kinds if key in required and key not in data]:
-        raise ValueError(f"it lacks {', '.join(missing)}")
-    result = {key: data[key] for key in kinds if key in data}
-    for key, value in result.items():
-        if not kinds[key].fits(value):
-            raise ValueError(f"{key} is {shortened(value)}, not {kinds[key].words}")
+    if missing := required - data.keys():
+        raise ValueError(f"it lacks {', '.join(key for key in kinds if key in missing)}")
+    result = {}
+    for key, (fits, words) in kinds.items():
+        if key in data:
+            value = result[key] = data[key]
+            if not fits(value):
+                raise ValueError(f"{key} is {shortened(value)}, not {words}")
     return result

@@ -29,7 +29,7 @@ from rltui.core.text import did_you_mean, join_some
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.registry import family_of
 from rltui.services import model_errors
-from rltui.services.config.source import read_file
+from rltui.services.config.source import content_of, parse_file
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 _TABLES: Mapping[str, type[BaseModel]] = {
@@ -90,7 +90,13 @@ def load(path: Path) -> Layout:
     Raises:
         ConfigError: if it is missing, malformed or breaks a rule: names file, line, key and what is wrong.
     """
-    source = read_file(path)
+    absolute = path.expanduser().absolute()
+    return _layout(absolute, content_of(absolute, display_path=path))
+
+
+@functools.lru_cache(maxsize=32)
+def _layout(path: Path, content: bytes) -> Layout:
+    source = parse_file(path, content)
     try:
         return Layout.model_validate(source.data)
     except ValidationError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import functools
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,7 +89,16 @@ def parse_file(path: Path, content: bytes) -> Source:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8") from error
-    return Source(path, content, edit.parse(text, str(path)))
+    try:
+        return Source(path, content, _table(text))
+    except edit.TomlSyntaxError:
+        return Source(path, content, edit.parse(text, str(path)))  # raises it with the path
+
+
+@functools.lru_cache(maxsize=32)
+def _table(text: str) -> Mapping[str, Any]:
+    """A run has its config once per attempt and component, and thousands of runs have one layout."""
+    return edit.parse(text, "")
 
 
 def with_key(source: Source, key: str, value: TomlValue) -> Source:

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rltui.core.layout import Layout
 from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.metrics import MetricSeries
 from rltui.frameworks.base import Framework
@@ -213,15 +214,23 @@ def update_series_store(record: ExperimentRecord) -> str | None:
 
     Returns an error message if the store cannot be written.
     """
-    layout = layout_files.load_for(record)
+    return fill_series_store(
+        record, framework_of(record), layout_files.load_for(record), run_folder_of(record)
+    )
+
+
+def fill_series_store(
+    record: ExperimentRecord, framework: Framework, layout: Layout, folder: RunFolder
+) -> str | None:
+    """As `update_series_store`, for who has read the rest already."""
     control = record.control
     components = [spec.id for spec in layout.component]
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.poll()
     recorder = RunRecorder(
         control,
-        framework_of(record),
-        run_folder_of(record).metrics,
+        framework,
+        folder.metrics,
         logs=lambda: {**newest_logs(control, components), **logs.paths},
         earlier_logs=lambda: earlier_logs(control, components),
     )

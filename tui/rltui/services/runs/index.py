@@ -152,11 +152,10 @@ class RunIndex:
 
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Id of a run → its config as it last ran, flat, by knob name."""
-        with self._connection_or_error() as connection:
-            return {
-                id_: _document(connection.execute("SELECT config FROM run WHERE id = ?", (id_,)).fetchone())
-                for id_ in ids
-            }
+        asked_ids = [*ids]
+        statement = "SELECT id, config FROM run WHERE id IN (SELECT value FROM json_each(?))"
+        contents = dict(self._select(statement, orjson.dumps(asked_ids).decode()))
+        return {id_: _document(contents.get(id_, b"")) for id_ in asked_ids}
 
     def config(self, id_: str) -> dict[str, Any] | None:
         """The config of one run; `None` if nothing is known of it."""
@@ -330,9 +329,9 @@ def _is_damage(error: sqlite3.OperationalError) -> bool:
     )
 
 
-def _document(record: tuple[bytes] | None) -> dict[str, Any]:
-    """Empty if there is none, or it is damaged."""
+def _document(content: bytes) -> dict[str, Any]:
+    """Empty if it is damaged."""
     with suppress(ValueError):
-        document = orjson.loads(record[0]) if record is not None else None
+        document = orjson.loads(content)
         return document if isinstance(document, dict) else {}
     return {}

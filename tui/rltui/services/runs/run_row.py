@@ -30,7 +30,7 @@ from rltui.services.config.source import Source, parse_file, read_file
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.run_summary import RunSummary
-from rltui.services.metrics.sources import update_series_store
+from rltui.services.metrics.sources import fill_series_store
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import make_folder, read_own, write_atomically
 from rltui.services.processes import AttemptRecord, read_attempt
@@ -95,7 +95,7 @@ class RunReader:
         record, attempts = self._record, [*self._attempts()]
         is_evaluation = record.observed and holds_results(Path(record.run_dir))
         if reported is None and not is_evaluation:
-            update_series_store(record)
+            fill_series_store(record, self._framework, self._layout, self._folder)
         self.summary.poll()
         max_steps = last_max_steps(record, self._framework, self._jobs, self._loaded)
         alive = reported is not None
@@ -204,7 +204,9 @@ class RunReader:
 
     def _flat(self, files: ConfigFiles) -> dict[str, Any]:
         """The config with the options of launchers, without values that rltui chose, such as a free port."""
-        written, config = _flat(self._framework, files), _flat(self._framework, as_passed(files))
+        written = _flat(self._framework, files)
+        is_passed = any(file.passed for file in files.values())
+        config = _flat(self._framework, as_passed(files)) if is_passed else dict(written)
         for key in (*self._record.overrides, *self._framework.run.resume_keys):
             config.pop(key, None)
             if key in written:
