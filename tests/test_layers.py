@@ -38,7 +38,9 @@ def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_l
 
 
 def test_screen_imports_no_edge_library() -> None:
-    assert imported("import rltui.ui.app", "libtmux", "pynvml", "torch", "numpy", "textual_plot") == []
+    assert (
+        imported("import rltui.ui.app", "libtmux", "pynvml", "torch", "numpy", "textual_hires_canvas") == []
+    )
 
 
 def test_app_never_imports_libtmux_in_its_own_process() -> None:

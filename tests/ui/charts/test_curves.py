@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
+from rltui.ui.charts.axes import value_ticks, x_ticks
 from rltui.ui.charts.curves import (
     bad_columns,
     braille,
@@ -80,17 +80,22 @@ def test_logarithms_leave_out_what_has_none() -> None:
     assert found.tolist() == pytest.approx([2, NAN, NAN, NAN], nan_ok=True)
 
 
-def test_ticks_are_round_and_few() -> None:
-    value, step, time, log = ValueAxis(""), StepAxis(), TimeAxis(), LogAxis("")
-    assert value.get_ticks_and_labels(0.03, 1.07, 4)[1] == ["0.5", "1"]
-    assert ValueAxis("bytes").get_ticks_and_labels(0, 70 * 2**30, 4)[1] == ["0", "20", "40", "60"]
-    assert ValueAxis("frac").get_ticks_and_labels(0, 1, 4)[1] == ["0", "50", "100"]
-    assert step.get_ticks_and_labels(1, 4, 8)[1] == ["1", "2", "3", "4"]
-    assert step.get_ticks_and_labels(1, 60_000, 4)[1] == ["20k", "40k", "60k"]
-    assert time.get_ticks_and_labels(0, 2470, 5)[1] == ["0", "10m", "20m", "30m", "40m"]
-    assert time.get_ticks_and_labels(0, 400, 5)[1] == ["0", "2m", "4m", "6m"]
-    assert log.get_ticks_and_labels(-6.2, -3.9, 8)[1] == ["1e-06", "1e-05", "0.0001"]
-    assert log.get_ticks_and_labels(-0.1, 1.1, 8)[1] == ["1", "2", "5", "10"]
+@pytest.mark.parametrize(
+    ("ticks", "labels"),
+    [
+        (value_ticks((0.03, 1.07), 4), ["0.5", "1"]),
+        (value_ticks((0, 70 * 2**30), 4, unit="bytes"), ["0", "20", "40", "60"]),
+        (value_ticks((0, 1), 4, unit="frac"), ["0", "50", "100"]),
+        (value_ticks((-6.2, -3.9), 8, log=True), ["1e-06", "1e-05", "0.0001"]),
+        (value_ticks((-0.1, 1.1), 8, log=True), ["1", "2", "5", "10"]),
+        (x_ticks((1, 4), 8), ["1", "2", "3", "4"]),
+        (x_ticks((1, 60_000), 4), ["20k", "40k", "60k"]),
+        (x_ticks((0, 2470), 5, by_time=True), ["0", "10m", "20m", "30m", "40m"]),
+        (x_ticks((0, 400), 5, by_time=True), ["0", "2m", "4m", "6m"]),
+    ],
+)
+def test_ticks_are_round_and_few(ticks: list[tuple[float, str]], labels: list[str]) -> None:
+    assert [label for _, label in ticks] == labels
 
 
 _numbers = st.floats(allow_nan=True, allow_infinity=True)
@@ -118,7 +123,8 @@ def test_any_numbers_can_be_drawn(
     low, high = widen(value_span([shape], robust=robust) or (0.0, 1.0))
     assert low < high
     assert braille(shape, (low, high), rows).shape == (rows, cells)
-    axes = (LogAxis("") if log else ValueAxis("bytes"), TimeAxis(), StepAxis())
-    for axis, ends in zip(axes, ((low, high), span, span), strict=True):
-        ticks, labels = axis.get_ticks_and_labels(*ends, max_ticks=5)
-        assert len(ticks) == len(labels) <= 40
+    unit = "" if log else "bytes"
+    for ticks in (
+        value_ticks((low, high), 5, unit=unit, log=log), x_ticks(span, 5), x_ticks(span, 5, by_time=True)
+    ):  # fmt: skip
+        assert len(ticks) <= 40

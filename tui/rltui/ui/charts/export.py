@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 from rltui.core.annotations import Annotation
 from rltui.core.series import SeriesSource
 from rltui.core.text import display_unit, format_number
-from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
+from rltui.ui.charts.axes import value_ticks, x_ticks
 from rltui.ui.charts.catalog import charts
 from rltui.ui.charts.curves import Extents, Points
 from rltui.ui.charts.model import ChartFrame, ChartModel, Run, has_line
@@ -110,14 +110,12 @@ def _axes(frame: ChartFrame, y_span: tuple[float, float]) -> list[str]:
     unit = frame.chart.unit
     left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     parts = [f'<path d="M{left} {_TOP}V{bottom}H{right}" fill="none" stroke="#57606a"/>']
-    y_axis = LogAxis(unit) if frame.log else ValueAxis(unit)
-    for tick, label in zip(*y_axis.get_ticks_and_labels(*y_span), strict=True):
+    for tick, label in value_ticks(y_span, unit=unit, log=frame.log):
         if y_span[0] <= tick <= y_span[1]:
             y = _y(tick, y_span)
             parts.append(f'<path d="M{left} {y:.1f}H{right}" stroke="#eaeef2"/>')
             parts.append(_text(left - 8, y + 4, label, anchor="end"))
-    x_axis = TimeAxis() if frame.by_time else StepAxis()
-    for tick, label in zip(*x_axis.get_ticks_and_labels(*frame.span), strict=True):
+    for tick, label in x_ticks(frame.span, by_time=frame.by_time):
         if frame.span[0] <= tick <= frame.span[1]:
             parts.append(_text(_x(tick, frame.span), bottom + 20, label))
     parts.append(_text((left + right) / 2, bottom + 40, "time" if frame.by_time else "step"))

@@ -1,7 +1,7 @@
-"""A chart on the canvas of textual-plot, with its axis formatters. Imports numpy.
+"""A chart on the canvas of textual-hires-canvas. Imports numpy.
 
-Not its `PlotWidget`: that is seven widgets a chart and goes dot by dot through Python. A grid of twelve took
-longer to open and to draw than a whole screen of these.
+Not the `PlotWidget` of textual-plot: that is seven widgets a chart and goes dot by dot through Python. A grid
+of twelve took longer to open and to draw than a whole screen of these.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from textual_hires_canvas import Canvas
 
 from rltui.core.annotations import AnnotationKind
 from rltui.core.text import display_unit, format_number, truncate
-from rltui.ui.charts.axes import LogAxis, StepAxis, TimeAxis, ValueAxis
+from rltui.ui.charts.axes import value_ticks, x_ticks
 from rltui.ui.charts.curves import Extents, bad_columns, braille
 from rltui.ui.charts.model import ChartFrame, PlacedAnnotation, has_line
 from rltui.ui.charts.view import Span
@@ -180,21 +180,17 @@ class Plot(Canvas):
         unit = frame.chart.unit
         for row in range(rows):
             self.set_pixel(_LEFT - 1, row, "│", self._style("axis"))
-        y_axis = LogAxis(unit) if frame.log else ValueAxis(unit)
-        ticks, labels = y_axis.get_ticks_and_labels(*y_span, max_ticks=max(2, min(10, rows // 2)))
         labelled_row = -2
-        for tick, label in zip(ticks, labels, strict=True):
+        for tick, label in value_ticks(y_span, max(2, min(10, rows // 2)), unit=unit, log=frame.log):
             row = rows - 1 - round((tick - y_span[0]) / (y_span[1] - y_span[0]) * (rows - 1))
             if 0 <= row < rows and abs(row - labelled_row) >= 2:
                 labelled_row = row
                 self._text(0, row, label[: _LEFT - 1].rjust(_LEFT - 1), "tick")
                 self.set_pixel(_LEFT - 1, row, "┤", self._style("axis"))
-        x_axis = TimeAxis() if frame.by_time else StepAxis()
-        ticks, labels = x_axis.get_ticks_and_labels(
-            *frame.span, max_ticks=max(3, min(12, cells // _CELLS_PER_TICK))
-        )
         free_x = 0
-        for tick, label in zip(ticks, labels, strict=True):
+        for tick, label in x_ticks(
+            frame.span, max(3, min(12, cells // _CELLS_PER_TICK)), by_time=frame.by_time
+        ):
             if (column := _column(tick, frame.span, cells)) is None:
                 continue
             x = min(max(_LEFT + column - len(label) // 2, 0), _LEFT + cells - len(label))
