@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.requests import run_of
 
 from rltui.cli import main
 from rltui.client import draft
@@ -32,7 +33,7 @@ class CommandLine:
 
 def planned(config: Path, *, name: str = "one", layout: str | None = None) -> ExperimentRecord:
     """The record of an experiment with this config that never ran; its folder is `out` beside the config."""
-    request = draft.ExperimentRequest((config,), layout=layout, name=name, output_dir=config.parent / "out")
+    request = run_of((config,), layout=layout, name=name, output_dir=config.parent / "out")
     record, _ = draft.plan_record(request)
     record.control.write_record(record)
     return record

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import CommandLine, planned
 from tests.client.test_creation import ANY_SFT
+from tests.fakes.requests import run_of
 
 from rltui import paths
 from rltui.cli import main
 from rltui.cli.choosing import choose_framework
 from rltui.cli.commands import open as opening
-from rltui.client import creation, draft, launch
+from rltui.client import creation, launch
 from rltui.client.reader import ExperimentReader
 from rltui.errors import ConfigError
 from rltui.services import trust
@@ -105,7 +106,7 @@ def test_what_they_take_no_rule_of_ours_refuses(config: Path, capsys: pytest.Cap
     found = capsys.readouterr().out
     assert "warning: " in found
     assert "(accepted by the framework itself)" in found
-    record = creation.examine(draft.ExperimentRequest((config,), framework="prime-rl"))
+    record = creation.examine(run_of((config,), framework="prime-rl"))
     assert not record.forced
 
 
@@ -133,9 +134,9 @@ def test_what_a_file_did_not_set_is_told_with_its_default(
 def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
     config.write_text(CONFIG.replace("group_size", "group_sizes"))
     with pytest.raises(ConfigError, match="did you mean") as caught:
-        creation.examine(draft.ExperimentRequest((config,), framework="prime-rl"))
+        creation.examine(run_of((config,), framework="prime-rl"))
     assert "--force" in caught.value.hint
-    record = creation.examine(draft.ExperimentRequest((config,), framework="prime-rl", force=True))
+    record = creation.examine(run_of((config,), framework="prime-rl", force=True))
     assert record.forced
     problems = ExperimentReader(record).store().problems()
     assert {problem.severity for problem in problems} == {"warning"}

@@ -37,7 +37,7 @@ def test_its_evaluations_leave_room_for_the_longest_prompt(
     own_user: Path, tmp_path: Path, is_quick: bool
 ) -> None:
     """With words of 14 letters, every tenth rollout was refused: 17 + 112 tokens are more than 128."""
-    (config_file,) = demo_request(tmp_path / "demo", is_quick=is_quick).config_files
+    (config_file,) = demo_request(tmp_path / "demo", is_quick=is_quick).config.files
     config = RlConfig.model_validate(tomllib.loads(config_file.read_text()))
     longest = config.orchestrator.env[0].args.max_chars + 3  # user, end, assistant
     for evaluation in evaluations():
@@ -52,6 +52,6 @@ def test_it_takes_no_gpu(own_user: Path, tmp_path: Path) -> None:
 def test_a_second_folder_gets_a_demo_of_another_name(own_user: Path, tmp_path: Path) -> None:
     """`rltui demo` in another folder said that the name is taken, and has no option for another."""
     first = demo_request(tmp_path / "a/demo")
-    planned(first.config_files[0], name="demo")
+    planned(first.config.files[0], name="demo")
     assert (first.name, demo_request(tmp_path / "b/demo").name) == ("demo", "demo-2")
     assert demo_request(tmp_path / "a/demo").name == "demo-2", "beside the first"

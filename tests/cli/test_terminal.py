@@ -180,11 +180,12 @@ def stopped(box: Box) -> Box:
     script = f"""
 from pathlib import Path
 from rltui.client import draft
+from rltui.core.experiment_request import ConfigLine, ExperimentRequest
 from rltui.services.runs.experiment_files import ControlFolder
 folder = Path({str(work)!r})
-wanted = draft.ExperimentRequest(config_files=(folder / "größe.toml",), layout=str(folder / "one.toml"),
-                                    name="one", output_dir=folder / "out")
-record, _ = draft.plan_record(wanted)
+wanted = ExperimentRequest(ConfigLine((folder / "größe.toml",)), layout=str(folder / "one.toml"),
+                           name="one", output_dir=folder / "out")
+record, _ = draft.plan_record(draft.ConfiguredRequest.plain(wanted))
 control = record.control
 control.write_record(record)
 attempt = control.attempt_dir("trainer", control.new_attempt("trainer"))

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes.requests import run_of
 from tests.house.walks import REPOSITORY
 
 from rltui.cli import main
 from rltui.client.checking import check
 from rltui.client.creation import examine
-from rltui.client.draft import ExperimentRequest
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import ConfigError
 
@@ -58,7 +58,7 @@ def test_what_a_layout_cannot_start_is_said_by_check_and_refused_by_up(
     assert "to submit it: --slurm" in hints[0]
     for layout in (None, "prime-rl-single"):
         with pytest.raises(ConfigError, match=r" is for a cluster \(it has a \[slurm\] table\)") as caught:
-            examine(ExperimentRequest((path,), layout=layout))
+            examine(run_of((path,), layout=layout))
         assert "--slurm submits it as a job" in caught.value.hint
     assert not check((path,), "prime-rl-single").startable  # it would submit, unseen
     job = check((path,), "prime-rl-slurm")
@@ -128,7 +128,7 @@ def test_a_placeholder_that_nobody_knows_is_an_error(work: Path, capsys: pytest.
     assert "unknown placeholder {port.inferense}; did you mean port.inference?" in error["message"]
     assert error["file"] == str(layout)
     with pytest.raises(ConfigError, match="unknown placeholder"):
-        examine(ExperimentRequest((path,), layout=str(layout)))
+        examine(run_of((path,), layout=str(layout)))
 
 
 def test_what_nobody_knows_is_an_invalid_config_and_says_where_it_stands(

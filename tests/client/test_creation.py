@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.requests import changed, run_of
 
 from rltui.client.checking import check, identify
 from rltui.client.creation import create, examine
-from rltui.client.draft import ExperimentRequest, plan_record
+from rltui.client.draft import plan_record
+from rltui.core.experiment_request import ConfigLine
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config.files import named
@@ -61,7 +62,7 @@ def test_a_placeholder_that_nobody_fills_is_an_error_before_anything_is_made(wor
     assert problem.severity == "error"
     assert f"{layout}: component 'a': unknown placeholder {{prot.x}}; known: {{" in problem.text
     with pytest.raises(ConfigError, match="unknown placeholder"):
-        examine(ExperimentRequest(config_files=(config,), layout=str(layout)))
+        examine(run_of((config,), layout=str(layout)))
 
 
 def test_an_ambiguous_config_asks(work: Path) -> None:
@@ -91,16 +92,16 @@ def test_layout_config_and_framework_that_do_not_belong_together_are_told(work: 
 def test_a_run_folder_of_its_own(work: Path) -> None:
     layout = write(work, "own.toml", 'framework = "generic"\nrun_dir = "run"\n' + LAYOUT)
     config = write(work, "mine.toml", "colour = 3\n")
-    record, earlier = plan_record(ExperimentRequest((config,), layout=str(layout)))
+    record, earlier = plan_record(run_of((config,), layout=str(layout)))
     assert earlier is None
     assert record.output_dir == str(work / "outputs" / "mine")
     assert record.run_dir == str(work / "outputs" / "mine" / "run")
     (work / "outputs" / "mine" / "run").mkdir(parents=True)
     (work / "outputs" / "mine" / "run" / "metrics.jsonl").write_text("{}\n")
-    _, earlier = plan_record(ExperimentRequest((config,), layout=str(layout)))
+    _, earlier = plan_record(run_of((config,), layout=str(layout)))
     assert earlier is not None
     assert earlier.next_free == work / "outputs" / "mine-2"
-    record, _ = plan_record(ExperimentRequest((config,), layout=str(layout), earlier_run="new"))
+    record, _ = plan_record(run_of((config,), layout=str(layout), earlier_run="new"))
     assert record.run_dir == str(work / "outputs" / "mine-2" / "run")
 
 
@@ -113,9 +114,7 @@ def test_a_relative_output_folder_counts_from_the_shells(work: Path, tmp_path: P
     """Finding P6."""
     config, layout = generic(work)
     checkout = tmp_path / "checkout"
-    record, _ = plan_record(
-        ExperimentRequest((config,), layout=layout, output_dir=Path("out"), workspace=checkout)
-    )
+    record, _ = plan_record(run_of((config,), layout=layout, output_dir=Path("out"), workspace=checkout))
     assert record.output_dir == str(work / "out")
     assert record.workspace == str(checkout)
 
@@ -123,14 +122,14 @@ def test_a_relative_output_folder_counts_from_the_shells(work: Path, tmp_path: P
 def test_there_must_be_something_to_resume(work: Path) -> None:
     """Finding P5: it once began from scratch."""
     config, layout = generic(work)
-    wish = ExperimentRequest((config,), layout=layout, output_dir=Path("out"), earlier_run="resume")
+    wish = run_of((config,), layout=layout, output_dir=Path("out"), earlier_run="resume")
     with pytest.raises(ConflictError, match=f"no earlier run in {work / 'out'} to resume"):
         examine(wish)
     (work / "out" / "checkpoints" / "step_3").mkdir(parents=True)
     (work / "out" / "checkpoints" / "step_3" / "STABLE").touch()
     assert examine(wish).output_dir == str(work / "out")
     with pytest.raises(ConflictError, match=r"checkpoint 4: .* complete: 3"):
-        examine(replace(wish, checkpoint=4))
+        examine(changed(wish, checkpoint=4))
 
 
 def test_the_copy_that_an_experiment_keeps_of_its_config_is_its_own(work: Path) -> None:
@@ -140,13 +139,13 @@ def test_the_copy_that_an_experiment_keeps_of_its_config_is_its_own(work: Path) 
     copy = work / "outputs" / "demo" / "rl.toml"
     copy.parent.mkdir()
     copy.write_bytes(config.read_bytes())
-    wish = ExperimentRequest((copy,), framework="tinyrl", layout="tinyrl", output_dir=copy.parent)
+    wish = run_of((copy,), framework="tinyrl", layout="tinyrl", output_dir=copy.parent)
     record, _ = plan_record(wish)
     ControlFolder(copy.parent).write_record(record)
-    again, earlier = plan_record(replace(wish, output_dir=None))
+    again, earlier = plan_record(changed(wish, output_dir=None))
     assert (again.name, again.output_dir) == ("demo", str(copy.parent))
     assert earlier is None
-    other, _ = plan_record(replace(wish, config_files=(config,), output_dir=None))
+    other, _ = plan_record(changed(wish, config=ConfigLine((config,)), output_dir=None))
     assert other.output_dir == str(work / "outputs" / "other")
 
 
@@ -161,7 +160,7 @@ def test_three_files_in_any_order_or_their_folder(work: Path, names: tuple[str, 
         (folder / name).write_bytes((DATA / "era_a" / name).read_bytes())
     files = named([folder / name for name in names])
     assert {path.name for path in files} == set(THREE)
-    record, _ = plan_record(ExperimentRequest(files))
+    record, _ = plan_record(run_of(files))
     assert (record.framework, Path(record.layout_file).stem) == ("prime-rl-split", "prime-rl-split")
 
 
@@ -180,7 +179,7 @@ def test_two_checkouts_with_an_rl_toml_each_get_a_name_of_their_own(work: Path) 
     def planned(folder: Path, name: str | None = None) -> ExperimentRecord:
         folder.mkdir(parents=True, exist_ok=True)
         config = write(folder, "rl.toml", (DATA / "era_c" / "rl.toml").read_text())
-        return plan_record(ExperimentRequest((config,), name=name, workspace=folder))[0]
+        return plan_record(run_of((config,), name=name, workspace=folder))[0]
 
     one, two = work / "one" / "demo", work / "two" / "demo"
     first = planned(one)
@@ -205,7 +204,7 @@ def test_a_layout_whose_commands_need_no_config_needs_none(tmp_path: Path) -> No
     layout = tmp_path / "parts.toml"
     layout.write_text('[[component]]\nid = "a"\ncommand = ["sleep", "{port.a}"]\n')
     assert check((), str(layout)).valid
-    record, earlier = plan_record(ExperimentRequest((), layout=str(layout), workspace=tmp_path))
+    record, earlier = plan_record(run_of((), layout=str(layout), workspace=tmp_path))
     assert (record.name, record.config_files, earlier) == ("parts", (), None)
 
 
@@ -213,7 +212,7 @@ def test_a_layout_whose_commands_need_no_config_needs_none(tmp_path: Path) -> No
 def test_a_name_that_does_not_suit_is_refused_and_nothing_is_made(work: Path, name: str) -> None:
     """Finding H11."""
     layout = write(work, "own.toml", LAYOUT)
-    wish = ExperimentRequest((write(work, "rl.toml", "x = 1\n"),), layout=str(layout), name=name)
+    wish = run_of((write(work, "rl.toml", "x = 1\n"),), layout=str(layout), name=name)
     with pytest.raises(ConfigError, match="not a name"):
         create(wish)
     assert sorted(path.name for path in work.iterdir()) == ["own.toml", "rl.toml"]
@@ -221,7 +220,7 @@ def test_a_name_that_does_not_suit_is_refused_and_nothing_is_made(work: Path, na
 
 def test_a_resumed_run_keeps_its_servers_and_the_options_of_its_jobs(work: Path) -> None:
     config = write(work, "rl.toml", "[trainer]\n[orchestrator]\n")
-    request = ExperimentRequest(
+    request = run_of(
         (config,), framework="tinyrl", layout="tinyrl-slurm", output_dir=work / "out",
         inference=("http://gpubox:8000/v1",),
         host_options={"slurm": {"partition": "gpu", "dependency": "afterok:7"}},
@@ -230,11 +229,11 @@ def test_a_resumed_run_keeps_its_servers_and_the_options_of_its_jobs(work: Path)
     (work / "out" / "checkpoints" / "step_3" / "STABLE").touch()
     before, _ = plan_record(request)
     before.control.write_record(before)
-    resume = replace(
+    resume = changed(
         request, layout=None, inference=None, host_options={"slurm": {"time": "1:00"}}, earlier_run="resume"
     )
     resumed, _ = plan_record(resume)
     assert (resumed.layout_file, resumed.inference) == (before.layout_file, before.inference)
     assert resumed.host_options == {"slurm": {"partition": "gpu", "time": "1:00"}}
-    elsewhere, _ = plan_record(replace(resume, inference=("http://other:8000/v1",)))
+    elsewhere, _ = plan_record(changed(resume, inference=("http://other:8000/v1",)))
     assert elsewhere.inference == ("http://other:8000/v1",)

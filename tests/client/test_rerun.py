@@ -4,8 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.fakes.requests import run_of
 
-from rltui.client.draft import ExperimentRequest, plan_record
+from rltui.client.draft import plan_record
 from rltui.client.rerun import plan_rerun
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
@@ -34,9 +35,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     config, words = work / "colours.toml", work / "words.txt"
     config.write_text(CONFIG)
     words.write_text("one two\n")
-    record, _ = plan_record(
-        ExperimentRequest(config_files=(config,), layout="./run.toml", name="a", output_dir=work / "a")
-    )
+    record, _ = plan_record(run_of((config,), layout="./run.toml", name="a", output_dir=work / "a"))
     ControlFolder(work / "a").write_record(record)
     index = RunIndex()
     catch_up(index)
@@ -57,8 +56,8 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     with plan_rerun(row, name="b") as plan:
         assert plan.differences == ("words.txt changed, with the same size",)
         assert plan.notes == (f"{config} has changed since that run; the recorded content is used",)
-        assert plan.request.origin.again == row.id
-        (copy,) = plan.request.config_files
+        assert plan.run.request.origin.again == row.id
+        (copy,) = plan.run.config_files
         assert copy.read_text() == CONFIG
         known = origins.origin(copy)
         assert known is not None

@@ -12,7 +12,7 @@ from rltui.client.local_runs import LocalRuns
 from rltui.client.queue import commands
 from rltui.client.runs import Runs
 from rltui.core.forks import ForkRequest
-from rltui.core.queue import QueuedFork
+from rltui.core.runs import RunOrigin
 from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.index import RunIndex, index_file
 
@@ -81,12 +81,15 @@ def test_a_queued_fork_keeps_its_parent(
     for request in (ForkRequest(edits={"lr": "0.1"}), ForkRequest(begin="last", name="later")):
         assert runs.fork(base.id, replace(request, is_queued=True)) == ()
     first, second = runs.queue().entries
-    assert (first.name, first.fork, first.told) == (
-        "base-lr0-1", QueuedFork(parent=base.id, edits={"lr": "0.1"}), "lr=0.1"
-    )  # fmt: skip
-    assert (second.name, second.fork, second.told) == (
-        "later", QueuedFork(parent=base.id, step=20), "from 20"
-    )  # fmt: skip
+    requests = [entry.request for entry in (first, second) if entry.request is not None]
+    assert [(first.name, first.told), (second.name, second.told)] == [
+        ("base-lr0-1", "lr=0.1"),
+        ("later", "from 20"),
+    ]
+    assert [(request.origin, request.config.edits) for request in requests] == [
+        (RunOrigin(parent=base.id), {"lr": "0.1"}),
+        (RunOrigin(parent=base.id, parent_step=20), {}),
+    ]
     assert (first.words, first.folder) == ((), str(tmp_path / "out" / "base-lr0-1"))
     with pytest.raises(ConflictError, match="is taken"):
         runs.fork(base.id, ForkRequest(name="later", is_queued=True))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from rltui.core.experiment_request import ExperimentRequest
 from rltui.core.queue import REBOOTED, QueueEntry, RunQueue, decide, is_kept_variable, stop_rule
+
+START = {"request": ExperimentRequest(), "added_at": 1.0}
 
 
 def entry(name: str, **values: object) -> QueueEntry:
     return QueueEntry.model_validate(
-        {"id": name, "name": name, "folder": f"/o/{name}", "added_at": 1.0, **values}
+        {**START, "id": name, "name": name, "folder": f"/o/{name}", **values}
     )
 
 

@@ -230,10 +230,10 @@ def until_it_learns_again(box: Box, step: int) -> None:
 FINISHED = """\
 from pathlib import Path
 from rltui.client import draft
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.core.experiment_request import ConfigLine, ExperimentRequest
 config, out = Path("rl.toml").resolve(), Path("out").resolve()
-wanted = draft.ExperimentRequest((config,), name="one", output_dir=out)
-record, _ = draft.plan_record(wanted)
+wanted = ExperimentRequest(ConfigLine((config,)), name="one", output_dir=out)
+record, _ = draft.plan_record(draft.ConfiguredRequest.plain(wanted))
 record.control.write_record(record)
 checkpoint = Path("out/checkpoints/step_20")
 for half in ("orchestrator", "trainer"):

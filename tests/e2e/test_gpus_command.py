@@ -184,8 +184,10 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
 CREATE = """
 from pathlib import Path
 from rltui.client import creation, draft
-files = (Path("run.toml"),)
-creation.create(draft.ExperimentRequest(files, layout="parts.toml", name="one", output_dir=Path("out")))
+from rltui.core.experiment_request import ConfigLine, ExperimentRequest
+config = ConfigLine((Path("run.toml"),))
+request = ExperimentRequest(config, layout="parts.toml", name="one", output_dir=Path("out"))
+creation.create(draft.ConfiguredRequest.plain(request))
 """
 
 

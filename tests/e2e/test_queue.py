@@ -79,9 +79,13 @@ class Queue:
     def starting(self) -> list[int]:
         """Pids of the programs that start an entry of this queue."""
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-        here = str(self.box.work).encode()
-        words_of = {pid: b" ".join(_command_line(pid)) for pid in pids}
-        return [pid for pid, argv in words_of.items() if b" --entry=" in argv and here in argv]
+        return [pid for pid in pids if b"start-entry" in _command_line(pid) and self._is_here(pid)]
+
+    def _is_here(self, pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/cwd").resolve() == self.folder
+        except OSError:
+            return False
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Returns how many there were."""

@@ -14,13 +14,13 @@ from tests.waiting import retry_until
 
 from rltui import paths
 from rltui.client.queue.commands import QueueRequest, add_to_queue
-from rltui.core.queue import LaunchEnvironment, QueuedFork, QueueEntry, QueueOptions
-from rltui.scheduler import queue_scheduler
+from rltui.core.experiment_request import ConfigLine, ExperimentRequest
+from rltui.core.queue import QueueEntry, QueueOptions
+from rltui.core.runs import RunOrigin
 from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
 from rltui.services import fingerprints, own_files
 from rltui.services.queue_file import change_queue
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.views.queue_entry import entry_details
+from rltui.views.queue_entry import entry_details, entry_document
 
 
 def status(state: str, reason: str = "", **values: Any) -> dict[str, Any]:
@@ -59,6 +59,7 @@ def waiting(folder: Path, ids: str) -> list[QueueEntry]:
             name=id_,
             folder=f"/o/{id_}",
             added_at=1.0,
+            request=ExperimentRequest(ConfigLine((Path(config),))),
             files={config: fingerprints.fingerprint(config).sha256},
         )
         for id_, config in configs.items()
@@ -124,12 +125,10 @@ def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
 ) -> None:
     """Its own folder, the one that it was added in, and that of one that runs."""
     entries = waiting(tmp_path, "abcd")
-    entries[1] = entries[1].model_copy(update={"surroundings": "dead"})
+    dead = ExperimentRequest(workspace=Path("/dead"))
+    entries[1] = entries[1].model_copy(update={"request": dead})
     entries[2] = entries[2].model_copy(update={"state": "running"})
-    dead = {"dead": LaunchEnvironment(cwd="/dead", variables={})}
-    change_queue(
-        lambda queue: queue.model_copy(update={"surroundings": dead, "max_parallel": 4}).with_entries(entries)
-    )
+    change_queue(lambda queue: queue.model_copy(update={"max_parallel": 4}).with_entries(entries))
     answers, opened = threading.Event(), fingerprints._open_folder
 
     def slow(folder: str) -> None:
@@ -169,7 +168,7 @@ def test_whoever_adds_a_run_does_not_touch_the_folders_of_others(
     monkeypatch.setattr(Path, "resolve", watched)
     monkeypatch.setattr("rltui.client.queue.commands.ensure_scheduler", lambda: None)
     (tmp_path / "link").symlink_to(tmp_path)
-    request = QueueRequest(words=(), overrides=(), name="c", folder=tmp_path / "link/c", files=())
+    request = QueueRequest(ExperimentRequest(), name="c", folder=tmp_path / "link/c")
     assert add_to_queue([request], QueueOptions())[0].folder == str(tmp_path / "c")
     request = replace(request, name="d", folder=tmp_path / "c")
     assert add_to_queue([request], QueueOptions())[0].folder == str(tmp_path / "c-2")
@@ -199,19 +198,42 @@ def test_a_clock_that_was_set_back_holds_up_no_retry(
 
 
 def test_a_fork_is_started_as_a_fork_and_resumed_as_any_run() -> None:
-    fork = QueuedFork(parent="parent-id", edits={"lr": "1e-4"}, step=20)
-    entry = QueueEntry(
-        id="a", name="child", folder="/o/child", fork=fork, group="g", devices="1", added_at=1.0
+    fork = ExperimentRequest(
+        ConfigLine(edits={"lr": "1e-4"}), devices="7", origin=RunOrigin(parent="parent-id", parent_step=20)
     )
-    own = ["-n", "child", "-o", "/o/child", "--entry=a", "--group=g", "--devices=1", "--no-wait", "--json"]
-    words = queue_scheduler._start_words(entry, None)
-    assert words == ["fork", "parent-id", "--set=lr=1e-4", "--from=20", *own]
-    record = ExperimentRecord(
-        name="child", output_dir="/o/child", workspace="/w", config_files=("/o/child/rl.toml",),
-        layout_file="/l.toml", framework="tinyrl", created_at=1.0,
-    )  # fmt: skip
-    assert queue_scheduler._start_words(entry, record) == [
-        "up", "/o/child/rl.toml", "--set=lr=1e-4", *own, "--resume"
-    ]  # fmt: skip
+    entry = QueueEntry(
+        id="a", name="child", folder="/o/child", request=fork, group="g", devices="1", added_at=1.0
+    )
+    assert QueueEntry.model_validate_json(entry.model_dump_json(exclude_defaults=True)) == entry
+    first, resumed = (entry.run_request(is_resumed=is_resumed) for is_resumed in (False, True))
+    assert (first.name, first.output_dir, first.devices) == ("child", Path("/o/child"), "1")
+    assert first.origin == RunOrigin(parent="parent-id", parent_step=20, entry="a", group="g")
+    assert resumed == replace(first, earlier_run="resume")
     (command,) = dict(entry_details(entry, 2.0))["command"]
     assert command == "rltui fork parent-id --from 20 --set lr=1e-4"
+    document = entry_document(entry)
+    assert document["fork"] == {"parent": "parent-id", "edits": {"lr": "1e-4"}, "step": 20}
+    assert "request" not in document
+
+
+def test_an_array_is_for_the_first_start_alone() -> None:
+    jobs = ExperimentRequest(host_options={"slurm": {"time": "7"}})
+    entry = QueueEntry(id="a", name="a", folder="/o/a", request=jobs, array="/arrays/s:0", added_at=1.0)
+    entry = QueueEntry.model_validate_json(entry.model_dump_json())
+    assert entry.run_request(is_resumed=False).host_options == {
+        "slurm": {"time": "7", "array": "/arrays/s:0"}
+    }
+    assert entry.run_request(is_resumed=True).host_options == {"slurm": {"time": "7"}}
+
+
+def test_an_entry_of_an_older_version_waits_and_says_what_to_do(
+    scheduler: QueueScheduler, tmp_path: Path
+) -> None:
+    old, other = waiting(tmp_path, "ab")
+    old = old.model_copy(update={"request": None, "words": ("rl.toml",)})
+    change_queue(lambda queue: queue.with_entries([old, other]))
+    scheduler.look()
+    assert why(scheduler) == {
+        "a": "an older version of rltui queued it; to queue it again: rltui queue retry a",
+        "b": "starting",
+    }

@@ -12,7 +12,7 @@ import os
 import subprocess
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +27,8 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from rltui import settings
+from rltui.client.starting import Started, StartOrder
 from rltui.core.api import Request
-from rltui.core.forks import ForkRequest
 from rltui.core.states import ComponentState
 from rltui.services.queue_file import read_queue
 from rltui.services.runs.experiments import find_experiment
@@ -67,7 +67,7 @@ class World:
     run: RealRun
     copied: list[str]
     """What has reached the clipboard, through a terminal that passes it on."""
-    forked: list[ForkRequest]
+    forked: list[Mapping[str, str]]
     """Forks that would have been made."""
     theme: str = ""
 
@@ -277,7 +277,7 @@ TASKS: dict[str, Task] = {
         3,
         ("7", "Y", sees("Fork demo"), Word("lr=1e-3"), sees("demo-lr1e-3, a fork of demo", "+lr = 0.001"),
          "enter", sees("demo-lr1e-3 created: 7")),
-        done=lambda world: world.forked == [ForkRequest(edits={"lr": "1e-3"})],
+        done=lambda world: world.forked == [{"lr": "1e-3"}],
     ),
     "evaluate a checkpoint": Task(
         4,
@@ -318,13 +318,13 @@ def world(
     """Of the task; what would start programs for other runs is noted or left out."""
     task: Task = request.getfixturevalue("task")
     monkeypatch.setattr("rltui.client.queue.commands.ensure_scheduler", lambda: None)
-    forked: list[ForkRequest] = []
+    forked: list[Mapping[str, str]] = []
 
-    def fork_run(_: str, wish: ForkRequest) -> tuple[str, ...]:
-        forked.append(wish)
-        return ()
+    def start_elsewhere(order: StartOrder) -> Started:
+        forked.append(order.request.config.edits)
+        return Started(output_dir="")
 
-    monkeypatch.setattr("rltui.client.starting.fork_run", fork_run)
+    monkeypatch.setattr("rltui.client.starting.start_elsewhere", start_elsewhere)
     monkeypatch.setattr(App, "suspend", lambda _: nullcontext())
     for name in ("EDITOR", "VISUAL"):
         monkeypatch.setenv(name, "")

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from rltui.client.checking import identify
+from rltui.core.experiment_request import ConfigLine, ConfigOverlay, Override
 from rltui.errors import ConfigError
 from rltui.services import checkout
 from rltui.services.config import origins
-from rltui.services.config.run_config import ConfigLine, ConfigOverlay, Override, RunConfig, RunConfigBuilder
+from rltui.services.config.run_config import RunConfig, RunConfigBuilder
 from rltui.services.config.store import ConfigStore
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.requests import run_of
 
 from rltui.client import draft
 from rltui.errors import ConfigError, RltuiError
@@ -43,9 +44,7 @@ def experiment(folder: Path, monkeypatch: pytest.MonkeyPatch, maker: str = "") -
     (folder / "prime-rl/pyproject.toml").write_text('[project]\nname = "prime-rl"\n')
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("RLTUI_PRIME_RL", str(folder / "prime-rl"))
-    wish = draft.ExperimentRequest(
-        config_files=(folder / "sft.toml",), name="sft", output_dir=folder / "out", framework="prime-rl"
-    )
+    wish = run_of((folder / "sft.toml",), name="sft", output_dir=folder / "out", framework="prime-rl")
     record, _ = draft.plan_record(wish)
     return replace(record, run_dir=str(folder), workspace=str(folder))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import LauncherLine, Options, is_file_sign, is_option
 
 if TYPE_CHECKING:
-    from rltui.services.config.run_config import Choose, RunConfig
+    from rltui.core.experiment_request import ConfigLine, Override
 
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 _CLOSE_OPTION = 0.8
@@ -155,25 +154,30 @@ def _key(name: str) -> str:
     return key
 
 
-@contextmanager
-def run_config_of(
-    arguments: Arguments, choose: Choose, *, workspace: Path, force: bool = False
-) -> Iterator[RunConfig]:
-    """The config files that were named; copies of them where options or several `@` change what they say."""
+def config_line_of(arguments: Arguments) -> ConfigLine:
+    """The config that was named, and what options or several `@` change of it.
+
+    Raises:
+        ConfigError: if a folder has no config.
+    """
+    from rltui.core.experiment_request import ConfigLine, ConfigOverlay
     from rltui.services.config.files import named, with_companion_files  # only where a config is looked into
-    from rltui.services.config.run_config import ConfigLine, ConfigOverlay, Override, RunConfigBuilder
 
     config: ConfigArguments = arguments.config_line
     files = named([Path(name) for name in arguments.config])
     overlays = tuple(ConfigOverlay(Path(name).absolute(), table) for name, table in config.overlays)
     if config.component and len(overlays) == 1:
         files, overlays = with_companion_files(overlays[0].path), ()
-    line = ConfigLine(
+    return ConfigLine(
         files=files,
         overlays=overlays,
         program="" if files or overlays else config.component,
-        overrides=tuple(Override(key, values) for key, values in config.overrides.items()),
+        overrides=overrides_of(config),
         edits=config.edits,
     )
-    with RunConfigBuilder(line, choose, workspace=workspace, force=force).build() as copies:
-        yield copies
+
+
+def overrides_of(config: ConfigArguments) -> tuple[Override, ...]:
+    from rltui.core.experiment_request import Override
+
+    return tuple(Override(key, values) for key, values in config.overrides.items())

@@ -1,44 +1,35 @@
-"""Plans the new run of `up` from its arguments, and starts it without the TUI."""
+"""Makes the request for a new run from the arguments of `up`, and starts it without the TUI."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rltui.cli.choosing import FrameworkChooser, choose_devices
+from rltui.cli.choosing import FrameworkChooser
 from rltui.cli.command import Arguments
-from rltui.cli.config_line import run_config_of
+from rltui.cli.config_line import config_line_of
 from rltui.cli.consent import require_plan_consent
-from rltui.cli.jobs import chosen_layout, options_for_hosts, with_devices
+from rltui.cli.jobs import options_for_hosts
 from rltui.cli.output import print_outcome
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import request_plan, styled_plan_text, wait_for_first_attempt
-from rltui.client import launch
-from rltui.client.transports.unix import Wire
-from rltui.core import hints
-from rltui.core.runs import RunOrigin
+from rltui.cli.waiting import styled_plan_text, wait_for_first_attempt
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.paths import require_folder
 
 if TYPE_CHECKING:
-    from rltui.client import creation, draft
-    from rltui.client.fork import Fork
-    from rltui.client.rerun import RerunPlan
-    from rltui.core.api import Plan, Request
+    from rltui.client.draft import ConfiguredRequest
+    from rltui.client.starting import FirstStart
     from rltui.core.evals import EvalRequest
-    from rltui.services.config.run_config import RunConfig
+    from rltui.core.experiment_request import ExperimentRequest
 
 
 def start_headless(
-    new_run: draft.ExperimentRequest,
-    request: Request,
+    run: ConfiguredRequest,
     *,
     wait: bool,
     timeout_s: float | None,
@@ -52,134 +43,123 @@ def start_headless(
     Where nothing can be started, or shall not be, nothing of it is left either. `consents`: of a command that
     may go back in an earlier run, whether its user agrees to what that loses. `only_plan`: print the plan.
     """
-    from rltui.client import creation
+    from rltui.client import creation, starting
     from rltui.core.consent import loss_of_plan
 
-    starts: list[tuple[Wire, Plan, bool]] = []
-    requests = [request]
-
-    def begin(creation_result: creation.Created) -> None:
-        for note in creation_result.notes:
-            print(note, file=sys.stderr)
-        with working("starting the supervisor"):
-            wire = launch.connect_or_start(creation_result.record)
-            plan = request_plan(wire, "plan", request)
+    def agree(first: FirstStart) -> bool:
+        plan, request = first.plan, first.request
         if only_plan:
-            starts.append((wire, plan, False))
-            return
+            return False
         sys.stderr.write(styled_plan_text(plan))
         if loss_of_plan(plan, request) > request.accepts and consents is not None:
-            requests.append(require_plan_consent(plan, request, consents, verb="up"))
+            first.request = require_plan_consent(plan, request, consents, verb="up")
         is_agreed = not sys.stdin.isatty() or (consents is not None and consents.yes)
-        is_safe = is_agreed or not any(verdict.is_bad for verdict in plan.memory)
-        starts.append((wire, request_plan(wire, "execute", requests[-1]) if is_safe else plan, is_safe))
+        return is_agreed or not any(verdict.is_bad for verdict in plan.memory)
 
-    creation_result = creation.create(new_run, begin)
-    ((wire, plan, has_begun),) = starts
-    with wire:
+    first = starting.start(
+        run,
+        agree,
+        evals=evals,
+        report=partial(print, file=sys.stderr),
+        progress=working("starting the supervisor"),
+    )
+    with first.wire as wire:
         if only_plan:
-            creation.undo(creation_result)
-            record = creation_result.record
-            text = f"{record.name} in {record.output_dir}\n{styled_plan_text(plan)}"
-            print_outcome(plan, text, as_json=as_json)
+            creation.undo(first.created)
+            record = first.created.record
+            text = f"{record.name} in {record.output_dir}\n{styled_plan_text(first.plan)}"
+            print_outcome(first.plan, text, as_json=as_json)
             return 0
-        if not has_begun:  # a person may take their time, and holds up nobody meanwhile
+        if not first.is_executed:  # a person may take their time, and holds up nobody meanwhile
             try:
-                is_meant = confirm("start anyway?")
-                plan = request_plan(wire, "execute", requests[-1]) if is_meant else plan
+                if is_meant := confirm("start anyway?"):
+                    first.execute()
             except (RltuiError, KeyboardInterrupt):
-                creation.undo(creation_result)
+                creation.undo(first.created)
                 raise
             if not is_meant:
                 print("nothing was started", file=sys.stderr)
-                creation.undo(creation_result)
+                creation.undo(first.created)
                 return int(ExitCode.FAILED)
-        if evals:
-            from rltui.core.experiment_api import ExperimentApi  # needs pydantic
-
-            for evaluation in evals:
-                wire.request(ExperimentApi.evaluate, evaluation)
         if wait:
-            status = wait_for_first_attempt(wire, set(plan.start), timeout_s=timeout_s)
+            status = wait_for_first_attempt(wire, set(first.plan.start), timeout_s=timeout_s)
         else:
             status = wire.call("status")
     print_status(status, as_json=as_json)
     return 0
 
 
-def start_copy(planned: Fork | RerunPlan, arguments: Arguments) -> int:
-    """Copy the checkpoint that a planned run begins with, and start it, as `start_headless` does."""
-    from rltui.client.fork import prepared
-    from rltui.core.api import Request
+def request_of(arguments: Arguments) -> ExperimentRequest:
+    """The request that the arguments of `up` and `open` make. GPUs are only looked at where they are named.
 
-    with prepared(planned.request, planned.record, planned.begin, partial(print, file=sys.stderr)) as request:
-        return start_headless(
-            request,
-            Request(action="start", resume_step=request.checkpoint),
-            wait=arguments.wait,
-            timeout_s=arguments.timeout,
-            as_json=arguments.json,
-        )
-
-
-@contextmanager
-def requested_run(arguments: Arguments) -> Iterator[draft.ExperimentRequest]:
-    """The request of the arguments of `up` and `open`, once it is clear which framework the config is for."""
-    from rltui.client import creation, draft
-    from rltui.client.reader import ExperimentReader
+    Raises:
+        UsageError: if they contradict each other.
+        ConfigError: if a folder has no config.
+    """
+    from rltui.core.experiment_request import ExperimentRequest
 
     begin = getattr(arguments, "begin", None)
     if begin is not None and arguments.new:
         raise UsageError("--from cannot be combined with --new", hint="leave one of them out")
-    earlier = "resume" if arguments.resume or begin is not None else "new" if arguments.new else "ask"
-    workspace = Path(arguments.workspace) if arguments.workspace else None
-    folder = workspace or Path.cwd()
-    require_folder(folder)
-    choose = FrameworkChooser(arguments, workspace)
-    host_options = options_for_hosts(arguments)
-    devices = None if host_options else choose_devices(arguments)
-
-    def request(copies: RunConfig) -> draft.ExperimentRequest:
-        new_run = draft.ExperimentRequest(
-            config_files=copies.files,
-            copies=copies,
-            layout=chosen_layout(arguments, copies.files, framework := choose.id_of(copies.files), workspace),
-            framework=framework,
-            name=arguments.name,
-            output_dir=Path(arguments.output_dir) if arguments.output_dir else None,
-            host_options=with_devices(arguments, host_options, choose(copies.files)),
-            workspace=workspace,
-            checkpoint=begin if isinstance(begin, int) else None,
-            devices=devices,
-            earlier_run=earlier,  # type: ignore[arg-type]  # one of three literals
-            inference=()
-            if arguments.inference == ["config"]
-            else arguments.inference and tuple(arguments.inference),
-            inference_of=arguments.inference_of,
-            force=arguments.force,
-            origin=RunOrigin(entry=getattr(arguments, "entry", ""), group=getattr(arguments, "group", "")),
-        )
-        if begin is None or isinstance(begin, int):
-            return new_run
-        record, _ = draft.plan_record(new_run)
-        return replace(new_run, checkpoint=ExperimentReader(record).checkpoint_step(begin))
-
-    with run_config_of(arguments, choose, workspace=folder, force=arguments.force) as copies:
-        for line in copies.warnings:
-            print(line, file=sys.stderr)
-        new_run = request(copies)
-        if not (own_copies := creation.own_copies(new_run)):
-            yield new_run
-            return
-    print(
-        f"the run continues with its own copy of the config: {' '.join(map(str, own_copies))}",
-        file=sys.stderr,
+    only = getattr(arguments, "only", None)
+    config, host_options = config_line_of(arguments), options_for_hosts(arguments)
+    return ExperimentRequest(
+        config=config,
+        layout=_layout(arguments.layout, has_files=bool(config.files or config.overlays)),
+        framework=arguments.framework,
+        name=arguments.name,
+        output_dir=Path(arguments.output_dir).absolute() if arguments.output_dir else None,
+        workspace=Path(arguments.workspace or ".").absolute(),
+        earlier_run="resume" if arguments.resume or begin is not None else "new" if arguments.new else "ask",
+        checkpoint=begin,
+        components=tuple(only.split(",")) if only else (),
+        is_loss_accepted=getattr(arguments, "yes", False),
+        inference=()
+        if arguments.inference == ["config"]
+        else arguments.inference and tuple(arguments.inference),
+        inference_of=arguments.inference_of,
+        host_options=host_options,
+        devices=_devices(arguments, is_submitted=bool(host_options)),
+        is_on_one_gpu=arguments.single_gpu,
+        force=arguments.force,
     )
-    for change in copies.changed_since(own_copies):
-        print(
-            f"{change}: the copy lacks later changes; set them ({hints.SET}), or start with --new",
-            file=sys.stderr,
+
+
+def _layout(layout: str | None, *, has_files: bool) -> str | None:
+    """The layout as it is found from any folder: its path, or the name of one."""
+    if layout is None or (has_files and not Path(layout).is_file()):
+        return layout
+    from rltui.services import layout_files
+
+    return str(layout_files.find(layout, Path.cwd()))
+
+
+def _devices(arguments: Arguments, *, is_submitted: bool) -> str | None:
+    if arguments.devices is None:
+        return None
+    if is_submitted:
+        raise UsageError(
+            "--devices selects GPUs of this machine; a job gets those of its node",
+            hint="--gpus N sets the GPUs per node; the config assigns them",
         )
-    arguments.config, arguments.config_line.overlays = list(map(str, own_copies)), []
-    with run_config_of(arguments, choose, workspace=folder, force=arguments.force) as copies:
-        yield request(copies)
+    from rltui.client.memory import named_devices  # reads the GPUs
+
+    return named_devices(arguments.devices)
+
+
+@contextmanager
+def requested_run(arguments: Arguments) -> Iterator[ConfiguredRequest]:
+    """The request of the arguments with its config, once it is clear which framework that is for."""
+    with requested_config(request_of(arguments), arguments) as run:
+        yield run
+
+
+@contextmanager
+def requested_config(request: ExperimentRequest, arguments: Arguments) -> Iterator[ConfiguredRequest]:
+    """The config of a request that `request_of` made of the arguments; notes on it are printed."""
+    from rltui.client.configured import configured
+
+    with configured(request, FrameworkChooser(arguments, request.workspace).id_of) as run:
+        for note in run.notes:
+            print(note, file=sys.stderr)
+        yield run

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CREATION, positive
 from rltui.cli.command import Arguments, argument, flag, load, options_of, repeatable, switch
-from rltui.cli.new_run import requested_run  # knows the frameworks, which `rltui queue` needs not
+from rltui.cli.new_run import request_of, requested_config
 from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.cli.progress import working
@@ -19,6 +19,7 @@ from rltui.core.text import count_text
 from rltui.errors import UsageError
 from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import Options
+from rltui.views.queue_entry import entry_document
 
 if TYPE_CHECKING:
     from rltui.client.queue.commands import QueueRequest
@@ -95,10 +96,7 @@ def queue_options(arguments: Arguments) -> QueueOptions:
     )
 
 
-@contextmanager
-def plan_request(
-    words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False
-) -> Iterator[QueueRequest]:
+def plan_request(words: Sequence[str], overrides: Sequence[str], *, with_needs: bool = False) -> QueueRequest:
     """The run that `rltui up` would make of these.
 
     Raises:
@@ -109,27 +107,32 @@ def plan_request(
     from rltui.client.queue.commands import QueueRequest, is_submitted, needs_of
     from rltui.services.config import origins
 
-    keys = ["--", *overrides] if overrides else []
-    up = parse(["up", *words, *keys])
-    with requested_run(up) as new_run:
+    up = parse(["up", *words, *(["--", *overrides] if overrides else [])])
+    request = request_of(up)
+    with requested_config(request, up) as run:
         with working("planning the run"):
-            record, earlier = draft.plan_record(new_run)
-            if not new_run.force:
+            record, earlier = draft.plan_record(run)
+            if not request.force:
                 creation.refuse_errors(record)
-        draft.trust_what_runs(new_run)
+        run.trust_programs()
         is_job = is_submitted(record)
-        yield QueueRequest(
+        needs_devices = with_needs and not request.is_on_one_gpu
+        return QueueRequest(
+            replace(
+                request,
+                framework=run.request.framework,
+                earlier_run="resume" if request.earlier_run == "resume" else "ask",  # its folder is known
+            ),
             words=tuple(arg for arg in words if arg != "--new"),
             overrides=tuple(overrides),
             name=record.name,
             folder=Path(record.output_dir),
             files=origins.original_files(record.config_paths),
-            is_named=up.name is not None,
+            is_named=request.name is not None,
             is_taken=earlier is not None,
-            is_resumed=new_run.earlier_run == "resume",
             is_job=is_job,
             jobs=submitted(record) if with_needs and is_job else (),
-            needs=needs_of(record) if with_needs else (None, 0),
+            needs=needs_of(record) if needs_devices else (None, 0),
         )
 
 
@@ -147,7 +150,7 @@ def as_options(point: Sequence[tuple[str, str]]) -> list[str]:
 
 def print_added(entries: Sequence[QueueEntry], arguments: Arguments) -> None:
     if arguments.json:
-        print_json(entries)
+        print_json([entry_document(entry) for entry in entries])
         return
     for entry in entries:
         print(f"{entry.name} is queued: {entry.folder}")

@@ -19,11 +19,12 @@ from rltui.cli.progress import Waiting, working
 from rltui.cli.status_text import print_status, read_status
 from rltui.cli.terminal import confirm, prompt
 from rltui.cli.waiting import state_changes
-from rltui.client import creation, draft, launch
+from rltui.client import creation, launch
 from rltui.client.down import shut_down
+from rltui.client.draft import ConfiguredRequest
 from rltui.client.release import FILE, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
-from rltui.core.api import Loss, Request
+from rltui.core.experiment_request import ExperimentRequest
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.charts import CHART
@@ -225,13 +226,19 @@ def follow_release(release_name: str, kubectl: Kubectl, name: str, folder: Path,
     if unknown:
         print(f"sleeping pods get the commands of the shipped layout: {unknown}", file=sys.stderr)
     layout = write_layout(release, values, folder)
-    new_run = draft.ExperimentRequest(config_files=(), layout=str(layout), name=name, output_dir=folder)
-    draft.trust_what_runs(new_run)
-    if components := to_follow(release, folder):
-        # Nothing is lost by it, whatever its plan says of the steps: the pods run already.
-        request = Request(action="start", components=components, accepts=Loss.MORE)
-        return start_headless(new_run, request, wait=False, timeout_s=None, as_json=as_json)
-    print_status(read_status(creation.create(new_run).record), as_json=as_json)
+    components = to_follow(release, folder)
+    request = ExperimentRequest(
+        layout=str(layout),
+        name=name,
+        output_dir=folder,
+        components=components,
+        is_loss_accepted=True,  # nothing is lost, whatever its plan says of the steps: the pods run already
+    )
+    run = ConfiguredRequest.plain(request)
+    if components:
+        return start_headless(run, wait=False, timeout_s=None, as_json=as_json)
+    run.trust_programs()
+    print_status(read_status(creation.create(run).record), as_json=as_json)
     return 0
 
 

@@ -12,20 +12,21 @@ from rltui import paths
 from rltui.client import down, launch
 from rltui.client.actor import actor
 from rltui.client.checking import check
-from rltui.client.draft import EarlierRun, ExperimentRequest, owner_of, plan_record
+from rltui.client.draft import ConfiguredRequest, EarlierRun, owner_of, plan_record
 from rltui.client.memory import with_devices
 from rltui.client.ports import with_ports
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.config_report import Problem, config_error
+from rltui.core.experiment_request import ConfigLine
 from rltui.core.runs import RunOrigin
 from rltui.core.text import join_words
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.services.config import origins
 from rltui.services.config.editor import readers_of
-from rltui.services.config.run_config import ConfigLine, RunConfig, RunConfigBuilder
+from rltui.services.config.run_config import RunConfig, RunConfigBuilder
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -52,15 +53,16 @@ class Created:
     """Pid of the supervisor, once it was started."""
 
 
-def examine(request: ExperimentRequest) -> ExperimentRecord:
+def examine(run: ConfiguredRequest) -> ExperimentRecord:
     """The experiment that `create` would make. No side effects.
 
     Raises:
         ConfigError: if the config breaks a rule.
         ConflictError: if the experiment runs already, its folder belongs to one that runs, or holds an
-            earlier run and `request` does not say what to do.
+            earlier run and the request does not say what to do.
     """
-    record, earlier = plan_record(request)
+    request = run.request
+    record, earlier = plan_record(run)
     owner = owner_of(Path(record.output_dir), record.name)
     if owner is not None and launch.is_running(owner):
         raise _folder_in_use(owner)
@@ -85,7 +87,7 @@ def examine(request: ExperimentRequest) -> ExperimentRecord:
     )
 
 
-def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda _: None) -> Created:
+def create(run: ConfiguredRequest, begin: Callable[[Created], None] = lambda _: None) -> Created:
     """Write the experiment down and start its supervisor; no component yet, unless `begin` starts some. Until
     that is done nobody else can take its name or its folder; where it fails, nothing is left.
 
@@ -97,7 +99,7 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
     """
     make_room_for_files()
     with creation_lock():
-        record, device_notes = with_devices(examine(request))
+        record, device_notes = with_devices(examine(run), on_one=run.request.is_on_one_gpu)
         record, notes = with_ports(record)
         control = record.control
         owner = owner_of(Path(record.output_dir), record.name)
@@ -108,21 +110,21 @@ def create(request: ExperimentRequest, begin: Callable[[Created], None] = lambda
         try:
             down.stop_idle_supervisor(owner or find_experiment(record.name) or record)
         except ConflictError:  # somebody has just started it
-            examine(request)  # refuses in words that say whose it is
+            examine(run)  # refuses in words that say whose it is
             raise
         make_folder(Path(record.output_dir))
-        with _separate_copies(record, request.copies) as (copies, copy_reason):
+        with _separate_copies(record, run.copies) as (copies, copy_reason):
             record, file_texts = _with_own_copies(record, copies, control)
         notes = (*device_notes, *notes, *copy_reason)
         control.make()
         _save_origin(
-            control, record, request.origin
+            control, record, run.request.origin
         )  # before the list tells others of it, who would make one
         control.write_record(record)
         if record.inference_of:
             save_lease(launch.choose(record.inference_of), record)
         if file_texts:
-            _edit(record, file_texts, is_birth=request.earlier_run != "resume")
+            _edit(record, file_texts, is_birth=run.request.earlier_run != "resume")
         save_shell(control)
         creation = Created(record, notes, new_folders)
         if owner is not None:
@@ -145,20 +147,6 @@ def _save_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOr
         save_metadata(control.path, new_metadata(record.created_at, origin))
     elif origin.entry not in ("", sheet.entry):
         change_metadata(control.path, lambda now: replace(now, entry=origin.entry, group=origin.group))
-
-
-def own_copies(request: ExperimentRequest) -> tuple[Path, ...]:
-    """The run's own copies of the config files, where `request` resumes one that has them: made of the same
-    files, and edited since. Else none.
-    """
-    if request.earlier_run != "resume":
-        return ()
-    record, _ = plan_record(request)
-    earlier_record = record.control.read_record()
-    files = earlier_record.config_paths if earlier_record is not None else ()
-    is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
-    same = origins.original_files(files) == origins.original_files(record.config_paths)
-    return files if is_copy and same else ()
 
 
 @contextmanager

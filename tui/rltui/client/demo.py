@@ -8,19 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui import paths
-from rltui.client import creation, draft, launch
-from rltui.client.actor import actor
 from rltui.core import hints
-from rltui.core.api import Request
-from rltui.core.experiment_api import ExperimentApi
+from rltui.core.experiment_request import ConfigLine, ExperimentRequest
 from rltui.core.gpu.devices import NO_DEVICES
 from rltui.errors import RltuiError
 from rltui.services.own_files import free_path, make_folder
 from rltui.services.runs.experiments import check_name, free_name
 
 if TYPE_CHECKING:
+    from rltui.client.starting import StartOrder
     from rltui.core.evals import EvalRequest
-    from rltui.services.runs.experiment_files import ExperimentRecord
 
 FOLDER = "outputs/demo"
 _FILES = ("rl.toml", "sft.toml")
@@ -38,7 +35,7 @@ def refuse_without_torch() -> None:
         )
 
 
-def demo_request(folder: Path, *, is_quick: bool = False) -> draft.ExperimentRequest:
+def demo_request(folder: Path, *, is_quick: bool = False) -> ExperimentRequest:
     """The request for a new run of the shipped example, whose files are copied into `folder`, or one beside
     it: each demo is a run of its own, the earlier ones stay, also those of other folders. It takes no GPU
     from whoever trains on this machine.
@@ -54,9 +51,8 @@ def demo_request(folder: Path, *, is_quick: bool = False) -> draft.ExperimentReq
     for name in _FILES:
         example = _QUICK_EXAMPLE if is_quick else _EXAMPLE
         shutil.copyfile(paths.shipped_dir("examples") / example / name, folder / name)
-    return draft.ExperimentRequest(
-        config_files=(folder / _FILES[0],), name=run_name, output_dir=folder, devices=NO_DEVICES
-    )
+    config = ConfigLine((folder / _FILES[0],))
+    return ExperimentRequest(config, name=run_name, output_dir=folder, devices=NO_DEVICES)
 
 
 def evaluations() -> tuple[EvalRequest, ...]:
@@ -71,18 +67,13 @@ def evaluations() -> tuple[EvalRequest, ...]:
     )
 
 
-def start_demo(folder: Path) -> ExperimentRecord:
-    """Make the demo and start it.
+def demo_order(folder: Path) -> StartOrder:
+    """The demo with its evaluations, for `starting.start_elsewhere`.
 
     Raises:
-        RltuiError: without torch, or as `creation.create`; nothing is started then.
+        RltuiError: without torch, or if the folder cannot be written.
     """
+    from rltui.client.starting import StartOrder
+
     refuse_without_torch()
-
-    def begin(created: creation.Created) -> None:
-        with launch.connect_or_start(created.record) as wire:
-            wire.request(ExperimentApi.execute, Request(action="start", by=actor()))
-            for evaluation in evaluations():
-                wire.request(ExperimentApi.evaluate, evaluation)
-
-    return creation.create(demo_request(folder), begin).record
+    return StartOrder(request=demo_request(folder), evals=evaluations())

@@ -6,18 +6,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 
 from rltui.client import launch
-from rltui.client.checking import identify, runnable_layout
+from rltui.client.checking import cluster_layout, identify, runnable_layout
 from rltui.client.ports import inference_url
 from rltui.core import hints
 from rltui.core.api import Request
+from rltui.core.experiment_request import ExperimentRequest
 from rltui.core.host_options import HostOptions, lasting_options, merged_options
 from rltui.core.layout import Layout, used_instances
-from rltui.core.runs import RunOrigin
 from rltui.core.servers import server_url
 from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, UsageError
@@ -37,38 +36,49 @@ from rltui.services.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)
-class ExperimentRequest:
-    """Request of the user. A field that is `None` is taken from the config."""
+class ConfiguredRequest:
+    """A request and its config on disk: the user's files, or run configs made of them, which exist only while
+    it is drafted and created.
+    """
 
-    config_files: tuple[Path, ...]
-    layout: str | None = None
-    framework: str | None = None
-    """Id of a framework, where the files themselves do not tell."""
-    name: str | None = None
-    output_dir: Path | None = None
-    workspace: Path | None = None
-    earlier_run: Literal["ask", "resume", "new"] = "ask"
-    checkpoint: int | None = None
-    """The checkpoint to resume from; `None`: the one that the config asks for, else the newest."""
-    inference: tuple[str, ...] | None = None
-    """URLs of the inference servers that it uses in place of its own; empty: as the config says; `None`:
-    likewise, or as before where an earlier run is resumed.
-    """
-    inference_of: str | None = None
-    """The experiment whose inference server it uses."""
-    host_options: HostOptions = field(default_factory=dict)
-    """Kinds of host on which it is to run, with options besides those of the layout; none: as the layout
-    says.
-    """
-    devices: str | None = None
-    """Devices that it may use, in the form of `CUDA_VISIBLE_DEVICES`, or `NO_DEVICES`; `None`: as before, or
-    all.
-    """
-    force: bool = False
-    """True if no rule of rltui refuses the config, now or when it is edited."""
-    copies: RunConfig = RunConfig(())
-    """The run config made of `config_files`. Its copies become the experiment's own."""
-    origin: RunOrigin = RunOrigin()
+    request: ExperimentRequest
+    copies: RunConfig
+    notes: tuple[str, ...] = ()
+    """Sentences for the user about how the config was made."""
+
+    @classmethod
+    def plain(cls, request: ExperimentRequest) -> ConfiguredRequest:
+        """For a request that takes its config files as they are."""
+        return cls(request, RunConfig(request.config.files))
+
+    @property
+    def workspace(self) -> Path:
+        return (self.request.workspace or Path.cwd()).absolute()
+
+    @property
+    def config_files(self) -> tuple[Path, ...]:
+        return tuple(path.absolute() for path in self.copies.files)
+
+    def identify(self) -> tuple[Framework, Path]:
+        """The framework and the layout file.
+
+        Raises:
+            ConfigError: as `checking.identify`.
+        """
+        request, files = self.request, self.config_files
+        layout = request.layout
+        if layout is None and request.host_options:
+            layout = cluster_layout(files, request.framework, workspace=self.workspace)
+        return identify(files, layout, request.framework, workspace=self.workspace)
+
+    def trust_programs(self) -> None:
+        """Trust the programs that it runs, for whoever starts it.
+
+        Raises:
+            ConfigError: as `identify`.
+        """
+        framework, layout_file = self.identify()
+        trust.trust_programs(layout_file, framework, workspace=self.workspace, config_files=self.config_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +111,6 @@ class LentServers:
     """Name of the experiment whose they are; empty: only their addresses are known."""
 
 
-def trust_what_runs(request: ExperimentRequest) -> None:
-    """Trust the programs that `request` runs, for whoever starts it.
-
-    Raises:
-        ConfigError: as `identify`.
-    """
-    files, workspace = (
-        tuple(path.absolute() for path in request.config_files),
-        request.workspace or Path.cwd(),
-    )
-    framework, layout_file = identify(files, request.layout, request.framework, workspace=workspace)
-    trust.trust_programs(layout_file, framework, workspace=workspace, config_files=files)
-
-
 @dataclass(frozen=True, slots=True)
 class Draft:
     """An experiment that is being planned. Each step makes one that knows more; none writes anything."""
@@ -142,29 +138,27 @@ class Draft:
         return before if before is not None and before.name == self.name else None
 
 
-def plan_record(request: ExperimentRequest) -> tuple[ExperimentRecord, EarlierRun | None]:
-    """The experiment that `request` describes, and the earlier run in its folder. No side effects.
+def plan_record(run: ConfiguredRequest) -> tuple[ExperimentRecord, EarlierRun | None]:
+    """The experiment that `run` describes, and the earlier run in its folder. No side effects.
 
     Raises:
         ConfigError: as `identify`, or if the config breaks a rule.
         ConflictError: if the name is taken by an experiment in another folder.
     """
-    draft = _located(_identified(request))
+    draft = _located(_identified(run))
     if (as_before := _as_jobs_before(draft)) is not None:
-        draft = _located(_identified(as_before))
-    _refuse_cluster(draft)
+        draft = _located(_identified(replace(run, request=as_before)))
+    draft = _on_hosts(draft)
     draft = _with_servers(_with_earlier_run(_with_instances(draft)))
     return _record_of(draft), draft.earlier
 
 
-def _identified(request: ExperimentRequest) -> Draft:
-    config_files = tuple(path.absolute() for path in request.config_files)
-    workspace = (request.workspace or Path.cwd()).absolute()
-    framework, layout_file = identify(config_files, request.layout, request.framework, workspace=workspace)
+def _identified(run: ConfiguredRequest) -> Draft:
+    framework, layout_file = run.identify()
     layout = runnable_layout(layout_file)
     framework = framework.fitted(layout)
-    files = ConfigStore(list(config_files), framework).load().files
-    return Draft(request, workspace, config_files, framework, layout_file, layout, files)
+    files = ConfigStore(list(run.config_files), framework).load().files
+    return Draft(run.request, run.workspace, run.config_files, framework, layout_file, layout, files)
 
 
 def _located(draft: Draft) -> Draft:
@@ -261,8 +255,13 @@ class ClusterConfigError(ConfigError):
     """The config is for SLURM, and nobody has said that it shall be submitted."""
 
 
-def _refuse_cluster(draft: Draft) -> None:
-    """Raises if config, layout and command line disagree on whether this machine is meant."""
+def _on_hosts(draft: Draft) -> Draft:
+    """Add the host options that one GPU means.
+
+    Raises:
+        ConfigError: if config, layout and request disagree on whether this machine is meant.
+        UsageError: for options that its hosts do not take.
+    """
     request, layout, files = draft.request, draft.layout, draft.files
     if not request.host_options:
         if draft.framework.launch.asks_for_cluster(files) and not layout.submits:
@@ -276,11 +275,39 @@ def _refuse_cluster(draft: Draft) -> None:
             f"{draft.layout_file}: no component runs as a SLURM job",
             hint="write `slurm = {}` for a component that should, or leave out --layout",
         )
+    host_options = _with_one_gpu(draft)
     try:
-        layout.with_host_options(request.host_options)
+        layout.with_host_options(host_options)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UsageError(f"--slurm: {reason}", hint=str(hints.UP_HELP)) from error
+    return replace(draft, request=replace(request, host_options=host_options))
+
+
+def _with_one_gpu(draft: Draft) -> HostOptions:
+    """The host options, with one GPU as the launcher that writes a job's script takes it.
+
+    Raises:
+        UsageError: where it takes none.
+    """
+    request = draft.request
+    if not request.host_options or not request.is_on_one_gpu:
+        return request.host_options
+    if not draft.framework.job_on_one_gpu:
+        raise UsageError(
+            "--single-gpu selects GPUs of this machine; a job gets those of its node",
+            hint="--gpus N sets the GPUs per node; the config assigns them",
+        )
+    return {
+        kind: {**options, "arguments": (*_arguments(options), *draft.framework.job_on_one_gpu)}
+        for kind, options in request.host_options.items()
+    }
+
+
+def _arguments(options: Mapping[str, str | bool | tuple[str, ...]]) -> tuple[str, ...]:
+    arguments = options.get("arguments", ())
+    assert isinstance(arguments, tuple)  # as the command line makes it
+    return arguments
 
 
 def _lent_servers(draft: Draft) -> LentServers:
@@ -367,7 +394,7 @@ def _earlier_run(draft: Draft) -> EarlierRun | None:
         return None
     jobs = layout.run_jobs(framework.run_roles)
     points = ResumePoints(framework, ControlFolder(output_dir), folder, jobs)
-    point = points.of(Request(action="start", resume_step=draft.request.checkpoint), files)
+    point = points.of(Request(action="start", resume_step=draft.request.checkpoint_step), files)
     return EarlierRun(output_dir, point, free_path(output_dir), owner.name if owner else None)
 
 

@@ -8,30 +8,26 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltui.client import creation, draft, launch
-from rltui.client.actor import actor
+from rltui.client import creation
+from rltui.client.configured import configured
+from rltui.client.draft import ConfiguredRequest, plan_record
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.api import Request
-from rltui.core.config_data import value_at
-from rltui.core.experiment_api import ExperimentApi
+from rltui.core.experiment_request import ConfigLine, ExperimentRequest
 from rltui.core.forks import CheckpointChoice, ForkPlan, ForkRequest, fork_name
 from rltui.core.host_options import lasting_options
 from rltui.core.runs import RunOrigin, RunRow
 from rltui.core.text import join_words, numbered, size_text
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.frameworks import registry
-from rltui.frameworks.base import Framework
 from rltui.services import subprocesses
 from rltui.services.config.diff import text_diff
-from rltui.services.config.run_config import ConfigLine, RunConfig, RunConfigBuilder
-from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import make_folder
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.disk import size_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
-from rltui.services.runs.recorded_config import recorded_config
+from rltui.services.runs.index import RunIndex
+from rltui.services.runs.references import find_run
 from rltui.services.runs.run_folder import RunFolder, run_folder_of
 
 _COPY_TIMEOUT_S = 6 * 3600.0
@@ -54,51 +50,14 @@ class ForkStart:
         return sum(size_of(self.folder.path / name) for name in self.names)
 
 
-@contextmanager
-def prepared(
-    request: draft.ExperimentRequest,
-    record: ExperimentRecord,
-    begin: ForkStart | None,
-    report: Callable[[str], None] = lambda _: None,
-) -> Iterator[draft.ExperimentRequest]:
-    """Copy the checkpoint and yield the request from which `creation.create` makes `record`. The copy is
-    deleted if no experiment was made of it within the context.
-
-    Raises:
-        ConflictError: if the folder was taken meanwhile.
-        RltuiError: if the checkpoint cannot be copied, or is gone.
-    """
-    draft.trust_what_runs(request)
-    if begin is None:
-        yield request
-        return
-    folder, run_dir = Path(record.output_dir), Path(record.run_dir)
-    _claim(folder)
-    try:
-        report(f"copying checkpoint {begin.step}, {size_text(begin.size_bytes)}")
-        for name in begin.names:
-            _copy(begin.folder.path / name, run_dir / name)
-        if begin.step not in RunFolder(run_dir, begin.folder.files).checkpoints():
-            raise RltuiError(
-                f"checkpoint {begin.step} in {begin.folder.path} was deleted while being copied",
-                hint=f"{hints.CHECKPOINTS} lists all",
-            )
-        yield replace(request, earlier_run="resume", checkpoint=begin.step)
-    finally:
-        if not ControlFolder(folder).record_file.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Fork:
     """A fork that could be started. Nothing is written yet."""
 
     plan: ForkPlan
-    request: draft.ExperimentRequest
+    request: ExperimentRequest
+    run: ConfiguredRequest
     record: ExperimentRecord
-    begin: ForkStart | None
-    edits: Mapping[str, str]
-    """Those that a person asked for."""
 
 
 def refuse_foreign(row: RunRow) -> None:
@@ -113,16 +72,15 @@ def refuse_foreign(row: RunRow) -> None:
 
 def request_like(
     record: ExperimentRecord,
-    copies: RunConfig,
     name: str,
     folder: Path,
     *,
     devices: str | None,
     origin: RunOrigin,
-) -> draft.ExperimentRequest:
-    return draft.ExperimentRequest(
-        config_files=copies.files,
-        copies=copies,
+    edits: Mapping[str, str] | None = None,
+) -> ExperimentRequest:
+    return ExperimentRequest(
+        config=ConfigLine(edits=edits or {}),
         layout=record.layout_file,
         framework=record.framework,
         name=name,
@@ -150,68 +108,68 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
     if row.trashed_at is not None:
         raise ConflictError(f"{row.name} is in the trash", hint=hints.RESTORE(run=row.name))
     record = record_of(row)
-    parent = run_folder_of(record)
-    step = None if fork_request.begin is None else _step(record, parent, fork_request.begin)
+    begin = fork_request.begin
+    step = None if begin is None else _step(record, run_folder_of(record), begin)
     name, folder = _name_and_folder(row, fork_request, step)
-    framework, workspace = registry.get(record.framework), Path(record.workspace)
-    with recorded_config(row) as config:
-        cleared, notes = _cleared(config, framework, is_resumed=step is not None)
-        edits = {key: value for key, value in cleared.items() if key not in fork_request.edits} | dict(
-            fork_request.edits
+    request = request_like(
+        record,
+        name,
+        folder,
+        devices=fork_request.devices,
+        origin=RunOrigin(parent=row.id, parent_step=step),
+        edits=fork_request.edits,
+    )
+    with configured(request) as run:
+        planned_record, start = creation.examine(run), beginning(request)
+        notes = run.notes
+        if record.inference and not record.inference_of:
+            urls = join_words(list(record.inference))
+            notes += (f"the inference server of {record.name}, {urls}, would receive weights from both",)
+        plan = ForkPlan(
+            parent=row.name,
+            name=name,
+            folder=str(folder),
+            diff="".join(
+                text_diff(run.copies.unedited[path.name], path.read_bytes().decode(), path.name)
+                for path in run.copies.files
+            ),
+            step=step,
+            copied=() if start is None else tuple(map(str, start.names)),
+            copied_bytes=0 if start is None else start.size_bytes,
+            notes=notes,
         )
-        line = ConfigLine(config.files, edits=edits, is_copied=True)
-        with RunConfigBuilder(
-            line, lambda _: framework, workspace=workspace, force=record.forced
-        ).build() as copies:
-            origin = RunOrigin(
-                parent=row.id, parent_step=step, entry=fork_request.entry, group=fork_request.group
-            )
-            request = request_like(record, copies, name, folder, devices=fork_request.devices, origin=origin)
-            planned = creation.examine(request)
-            begin = None if step is None else ForkStart(step, parent)
-            if record.inference and not record.inference_of:
-                urls = join_words(list(record.inference))
-                notes += (f"the inference server of {record.name}, {urls}, would receive weights from both",)
-            plan = ForkPlan(
-                parent=row.name,
-                name=name,
-                folder=str(folder),
-                diff="".join(
-                    text_diff(copies.unedited[path.name], path.read_bytes().decode(), path.name)
-                    for path in copies.files
-                ),
-                step=step,
-                copied=() if begin is None else tuple(map(str, begin.names)),
-                copied_bytes=0 if begin is None else begin.size_bytes,
-                notes=notes,
-            )
-            yield Fork(plan, request, planned, begin, fork_request.edits)
-
-
-def carry_out(fork: Fork) -> tuple[ExperimentRecord, tuple[str, ...]]:
-    """Make it and start it: the experiment, and what a person should know. It is not started where its
-    memory would not do: then somebody has to look.
-
-    Raises:
-        ConfigError, ConflictError, RltuiError: as `creation.create` and `prepared`.
-    """
-    notes: list[str] = []
-
-    def begin(created: creation.Created) -> None:
-        with launch.connect_or_start(created.record) as wire:
-            message = Request(action="start", resume_step=fork.plan.step, by=actor())
-            plan = wire.request(ExperimentApi.plan, message)
-            if bad := [verdict.text for verdict in plan.memory if verdict.is_bad]:
-                notes.extend(("the fork was created but not started", *bad))
-            else:
-                wire.request(ExperimentApi.execute, message)
-
-    with prepared(fork.request, fork.record, fork.begin) as request:
-        created = creation.create(request, begin)
-    return created.record, (*created.notes, *notes)
+        yield Fork(plan, request, run, planned_record)
 
 
 # --- what it begins with --------------------------------------------------------------------------------
+
+
+def beginning(request: ExperimentRequest) -> ForkStart | None:
+    """The checkpoint of another run that a new one begins with, if it is a fork or a repeated run with one.
+
+    Raises:
+        ConflictError: if it is gone.
+    """
+    if not request.source or request.earlier_run == "resume":
+        return None
+    row = find_run(RunIndex(), request.source)
+    record, origin = record_of(row), request.origin
+    folder = run_folder_of(record)
+    if origin.parent:
+        step = origin.parent_step
+        return None if step is None else ForkStart(_step(record, folder, step), folder)
+    if row.parent_step is None:
+        return None
+    folders = [folder]
+    with suppress(RltuiError):  # the parent is gone, or damaged
+        folders.append(run_folder_of(record_of(find_run(RunIndex(), row.parent))))
+    for candidate in folders:  # the run's own copy first
+        if row.parent_step in candidate.checkpoints():
+            return ForkStart(row.parent_step, candidate)
+    raise ConflictError(
+        f"{row.name} started from checkpoint {row.parent_step} of another run, which no longer exists",
+        hint=f"start over: {hints.FORK(run=row.name)}",
+    )
 
 
 def _step(record: ExperimentRecord, folder: RunFolder, choice: CheckpointChoice) -> int:
@@ -252,31 +210,41 @@ def _is_free(name: str) -> bool:
         return False
 
 
-def _cleared(
-    config: RunConfig, framework: Framework, *, is_resumed: bool
-) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Edits that take away what the parent's config says of where it continued and kept its checkpoints, and
-    that in words.
-    """
-    store = ConfigStore(config.files, framework)
-    elsewhere = framework.run.resume_elsewhere
-    removed_keys = [
-        *framework.run.resume_keys,
-        *(key for key in elsewhere if is_resumed or key.endswith("output_dir")),
-    ]
-    names = {(knob.file, knob.key): knob.name for knob in store.knobs}
-    present = {
-        names.get((role, key), key): "none"
-        for role, file in store.files.items()
-        for key in removed_keys
-        if value_at(file.data, key) is not None
-    }
-    if not present:
-        return {}, ()
-    return present, (f"{join_words(list(present))} of the parent is not copied: it has its own checkpoints",)
-
-
 # --- the checkpoint -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def prepared(
+    run: ConfiguredRequest, report: Callable[[str], None] = lambda _: None
+) -> Iterator[ConfiguredRequest]:
+    """Copy the checkpoint that a fork or repeated run begins with, and yield the request that resumes from
+    it. The copy is deleted if no experiment was made of it within the context.
+
+    Raises:
+        ConflictError: if the folder was taken meanwhile.
+        RltuiError: if the checkpoint cannot be copied, or is gone.
+    """
+    run.trust_programs()
+    begin = beginning(run.request)
+    if begin is None:
+        yield run
+        return
+    record, _ = plan_record(run)
+    folder, run_dir = Path(record.output_dir), Path(record.run_dir)
+    _claim(folder)
+    try:
+        report(f"copying checkpoint {begin.step}, {size_text(begin.size_bytes)}")
+        for name in begin.names:
+            _copy(begin.folder.path / name, run_dir / name)
+        if begin.step not in RunFolder(run_dir, begin.folder.files).checkpoints():
+            raise RltuiError(
+                f"checkpoint {begin.step} in {begin.folder.path} was deleted while being copied",
+                hint=f"{hints.CHECKPOINTS} lists all",
+            )
+        yield replace(run, request=replace(run.request, earlier_run="resume", checkpoint=begin.step))
+    finally:
+        if not ControlFolder(folder).record_file.exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _claim(folder: Path) -> None:

@@ -187,12 +187,11 @@ class LocalRuns(Runs):
 
         if self.readonly:
             raise ConflictError("read-only client")
-        row = self._row(id_)
-        if not wish.is_queued:
-            return starting.fork_run(row.id, wish)
-        with plan_fork(row, wish) as prepared_fork:
-            commands.add_to_queue([commands.fork_for_queue(prepared_fork)], QueueOptions())
-        return ()
+        with plan_fork(self._row(id_), wish) as planned:
+            if wish.is_queued:
+                commands.add_to_queue([commands.fork_for_queue(planned)], QueueOptions())
+                return ()
+        return starting.start_elsewhere(starting.StartOrder(request=planned.request, needs_memory=True)).notes
 
     def start_demo(self) -> str:
         from rltui.client import demo, starting  # know the frameworks
@@ -200,7 +199,7 @@ class LocalRuns(Runs):
 
         if self.readonly:
             raise ConflictError("read-only client")
-        folder = starting.start_demo(Path(demo.FOLDER).absolute())
+        folder = starting.start_elsewhere(demo.demo_order(Path(demo.FOLDER).absolute())).output_dir
         with self._lock:
             catalog.read_folders(self._index, [Path(folder)])
             row = self._index.in_folder(folder)

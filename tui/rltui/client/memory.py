@@ -61,12 +61,18 @@ def roomiest_device() -> tuple[str | None, str]:
     return device.as_choice, sentence
 
 
-def with_devices(record: ExperimentRecord) -> tuple[ExperimentRecord, tuple[str, ...]]:
-    """Move `record` off devices that another experiment uses or that are nearly full, and say why.
+def with_devices(
+    record: ExperimentRecord, *, on_one: bool = False
+) -> tuple[ExperimentRecord, tuple[str, ...]]:
+    """Move `record` off devices that another experiment uses or that are nearly full, and say why; or to the
+    `on_one` device with the most room.
 
     It stays as it is where its devices are named already, where too few others are free, and where layout,
     config or launcher take no others. Reads the GPUs.
     """
+    if on_one and not record.host_options:
+        device, sentence = roomiest_device()
+        return replace(record, devices=device or ""), (sentence,)
     if record.devices:
         return record, ()
     try:

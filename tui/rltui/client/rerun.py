@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltui.client import creation, draft
-from rltui.client.fork import ForkStart, refuse_foreign, request_like
+from rltui.client import creation
+from rltui.client.configured import configured
+from rltui.client.draft import ConfiguredRequest
+from rltui.client.fork import ForkStart, beginning, refuse_foreign, request_like
 from rltui.client.memory import used_devices
-from rltui.core import hints
 from rltui.core.provenance import differences
 from rltui.core.runs import RunOrigin, RunRow
-from rltui.errors import ConflictError, RltuiError
+from rltui.errors import ConflictError
 from rltui.services.gpu.reservations import report_once
 from rltui.services.own_files import free_path
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, free_name
-from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import setup_of
 from rltui.services.runs.provenance import ProvenanceCollector, latest
-from rltui.services.runs.recorded_config import changed_files, recorded_config
-from rltui.services.runs.references import find_run
-from rltui.services.runs.run_folder import run_folder_of
+from rltui.services.runs.recorded_config import changed_files
 
 
 @dataclass(frozen=True, slots=True)
 class RerunPlan:
-    request: draft.ExperimentRequest
+    run: ConfiguredRequest
     record: ExperimentRecord
     begin: ForkStart | None
     """Checkpoint of another run that the run began with."""
@@ -59,31 +57,11 @@ def plan_rerun(
     if output_dir is None and name is None:
         folder = free_path(folder)
     _refuse_existing(folder, name)
-    with recorded_config(row) as copies:
-        name = name or free_name(folder.name, folder)
-        request = request_like(record, copies, name, folder, devices=devices, origin=RunOrigin(again=row.id))
-        draft_record = creation.examine(request)
-        yield RerunPlan(request, draft_record, _begin_of(row, record), *_comparison(row, draft_record))
-
-
-def _begin_of(row: RunRow, record: ExperimentRecord) -> ForkStart | None:
-    """The checkpoint, by the run's own copy of it; else by what it was copied from.
-
-    Raises:
-        ConflictError: if neither is there any more.
-    """
-    if row.parent_step is None:
-        return None
-    folders = [run_folder_of(record)]
-    with suppress(RltuiError):  # the parent is gone, or damaged
-        folders.append(run_folder_of(record_of(find_run(RunIndex(), row.parent))))
-    folder = next((candidate for candidate in folders if row.parent_step in candidate.checkpoints()), None)
-    if folder is None:
-        raise ConflictError(
-            f"{row.name} started from checkpoint {row.parent_step} of another run, which no longer exists",
-            hint=f"start over: {hints.FORK(run=row.name)}",
-        )
-    return ForkStart(row.parent_step, folder)
+    name = name or free_name(folder.name, folder)
+    request = request_like(record, name, folder, devices=devices, origin=RunOrigin(again=row.id))
+    with configured(request) as run:
+        planned_record = creation.examine(run)
+        yield RerunPlan(run, planned_record, beginning(request), *_comparison(row, planned_record))
 
 
 def _refuse_existing(folder: Path, name: str | None) -> None:

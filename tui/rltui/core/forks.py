@@ -30,10 +30,6 @@ class ForkRequest:
     """Same grammar as `CUDA_VISIBLE_DEVICES`; `None`: those of the parent."""
     is_queued: bool = False
     """The queue starts it when there is room."""
-    entry: str = ""
-    """Id of the entry of the queue that starts it."""
-    group: str = ""
-    """Name of the sweep of that entry."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from rltui.core import hints
+from rltui.core.experiment_request import ExperimentRequest
 from rltui.core.kinds import EXPERIMENT_NAME
 from rltui.core.secrets import is_secret
 from rltui.core.states import ENTRY_STATES, RETRYING, RUN_STATES, EntryState
 from rltui.core.values import Value
+from rltui.errors import UsageError
 
 QueueAction = Literal["pause", "resume", "remove", "retry", "move"]
 Outcome = Literal["done", "failed", "stopped", "lost"]
@@ -38,22 +42,11 @@ def is_kept_variable(name: str) -> bool:
 
 
 class LaunchEnvironment(Value):
-    """Folder and variables at the time an entry was added: its start uses them."""
+    """Variables at the time an entry was added, which its start uses, and the folder that it was added in."""
 
     cwd: str
     variables: dict[str, str] = Field(default_factory=dict)
     """Variables of the environment that may be stored: no keys."""
-
-
-class QueuedFork(Value):
-    """A run that is a fork of another: what it takes the place of, in an entry, is a line of `rltui up`."""
-
-    parent: str
-    """Id of the run that it is forked from."""
-    edits: dict[str, str] = Field(default_factory=dict)
-    """Name of a knob → its value, as `rltui set` takes them."""
-    step: int | None = None
-    """The checkpoint to begin with; `None`: the beginning."""
 
 
 class QueueOptions(Value):
@@ -81,12 +74,12 @@ class QueueEntry(QueueOptions):
     """Name of the experiment."""
     folder: Annotated[str, Field(pattern=r"^/[^\x00]*$")]
     group: str = ""
+    request: ExperimentRequest | None = None
+    """The run that it is; `None`: an older version added it, which knew only its `words`."""
     words: tuple[str, ...] = ()
-    """Arguments of `rltui up`: files and options."""
+    """Arguments of `rltui up` as somebody typed them, for display; none: it is a fork."""
     overrides: tuple[str, ...] = ()
-    """Arguments after `--`."""
-    fork: QueuedFork | None = None
-    """Set for a fork, which has no `words` and `overrides`."""
+    """The same for those after `--`."""
     array: str = ""
     """The job array that its first start becomes a task of, and the task's number."""
     told: str = ""
@@ -117,6 +110,35 @@ class QueueEntry(QueueOptions):
     @property
     def is_open(self) -> bool:
         return ENTRY_STATES[self.state].is_open
+
+    def run_request(self, *, is_resumed: bool) -> ExperimentRequest:
+        """The request of its next start. `is_resumed`: an earlier start made its run, which goes on.
+
+        Raises:
+            UsageError: if an older version added it.
+        """
+        request = self.request
+        if request is None:
+            raise UsageError(self.outdated)
+        host_options = request.host_options
+        if self.array and not is_resumed:
+            host_options = {kind: {**options, "array": self.array} for kind, options in host_options.items()}
+        return replace(
+            request,
+            name=self.name,
+            output_dir=Path(self.folder),
+            devices=self.devices or request.devices,
+            host_options=host_options,
+            earlier_run="resume" if is_resumed else request.earlier_run,
+            origin=replace(request.origin, entry=self.id, group=self.group),
+        )
+
+    @property
+    def outdated(self) -> str:
+        """Reason why it cannot start if an older version added it; else empty."""
+        if self.request is not None:
+            return ""
+        return f"an older version of rltui queued it; to queue it again: {hints.QUEUE_RETRY(entry=self.name)}"
 
     def ended(self, outcome: Outcome, reason: str, now: float) -> QueueEntry:
         """The entry after its end: it waits for another try if it failed and has one left."""
@@ -248,6 +270,8 @@ def _blocking_reason(queue: RunQueue, entry: QueueEntry, holding: Sequence[Queue
         return f"the queue is paused: {queue.paused}" if queue.paused == REBOOTED else "the queue is paused"
     if 0 < (entry.not_before or 0.0) - now <= _LONGEST_BACKOFF_S:  # longer: the clock was set back
         return f"{entry.failure}; {RETRYING}"
+    if entry.outdated:
+        return entry.outdated
     if entry.group and entry.max_parallel is not None:
         running = sum(other.group == entry.group for other in holding)
         if running >= entry.max_parallel:

@@ -1,6 +1,7 @@
 """`python -m rltui.scheduler` runs the scheduler of the queue. Only one runs, until the queue is done.
 
-With `start` it has one started in the private tmux server, unless there is one.
+With `start` it has one started in the private tmux server, unless there is one. With `start-entry NAME` it is
+the program that starts the run of the entry on stdin, in the environment that was stored with it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from rltui import paths
 from rltui.client.queue.commands import START, START_TIMEOUT_S, is_scheduler_running
 from rltui.core.interpreter import module_command
-from rltui.core.queue import RunQueue
+from rltui.core.queue import QueueEntry, RunQueue
 from rltui.errors import ConflictError, RltuiError
-from rltui.scheduler.queue_scheduler import QueueScheduler
+from rltui.scheduler.queue_scheduler import START_ENTRY, QueueScheduler, start_entry
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder
 from rltui.services.queue_file import change_queue, read_queue, supervisor_lock
 
@@ -39,14 +41,22 @@ _WAKE_S = 0.25
 
 
 def main() -> int:
-    if sys.argv[1:] == [START]:
-        try:
-            _start()
-        except RltuiError as error:
-            print("; ".join((error.title, *error.details, error.hint)), file=sys.stderr)
-            return int(error.exit_code)
-        return 0
+    match sys.argv[1:]:
+        case [str(verb)] if verb == START:
+            return _report(_start)
+        case [str(verb), _] if verb == START_ENTRY:
+            return _report(lambda: start_entry(QueueEntry.model_validate_json(sys.stdin.read())))
     return _supervise()
+
+
+def _report(work: Callable[[], None]) -> int:
+    """Do the work; an error of it is on stderr, and its exit code returned."""
+    try:
+        work()
+    except RltuiError as error:
+        print("rltui: " + "; ".join((error.title, *error.details, error.hint)), file=sys.stderr)
+        return int(error.exit_code)
+    return 0
 
 
 def _start() -> None:

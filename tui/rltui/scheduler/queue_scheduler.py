@@ -10,10 +10,13 @@ import json
 import logging
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from rltui import paths
@@ -47,6 +50,8 @@ _HOPELESS = frozenset({ExitCode.USAGE, ExitCode.INVALID_CONFIG})
 _GPUS_S = 5.0
 """Time for which a reading of the GPUs without free devices is reused."""
 _LAST_ERROR_BYTES = 4000
+START_ENTRY = "start-entry"
+"""Argument of `python -m rltui.scheduler` that starts the run of the entry on stdin; its name follows."""
 
 
 @dataclass
@@ -181,33 +186,41 @@ class QueueScheduler:
         try:
             number = lock.descriptor
             assert number is not None
-            earlier = _record(entry) if _attempts(entry) else None
+            command = module_command("rltui.scheduler", START_ENTRY, entry.name)
             self._programs[entry.id] = self._run(
-                entry, _start_words(entry, earlier), _LONGEST_START_S, hand_on=(number,)
+                entry, command, _LONGEST_START_S, stdin=entry.model_dump_json(), hand_on=(number,)
             )
         except OSError as error:
-            reason = f"cannot start in {error.filename}: {error.strerror}"
+            reason = f"cannot be started: {error.strerror}"
             self._replace(entry, lambda now: now.ended("failed", reason, time.time()))
         finally:
             lock.release()
 
     def _run(
-        self, entry: QueueEntry, argv: Sequence[str], timeout_s: float, hand_on: tuple[int, ...] = ()
+        self,
+        entry: QueueEntry,
+        command: Sequence[str],
+        timeout_s: float,
+        *,
+        stdin: str = "",
+        hand_on: tuple[int, ...] = (),
     ) -> _Program:
-        """Run `rltui …` where the entry was added."""
-        around = self.queue.surroundings.get(entry.surroundings)
-        own_variables = {} if around is None else around.variables
+        """Run a program of ours with the variables of the time at which the entry was added."""
+        environment = self.queue.surroundings.get(entry.surroundings)
+        own_variables = {} if environment is None else environment.variables
         ours = {
             name: value
             for name, value in os.environ.items()
             if name not in OUTER_VARIABLES and not is_kept_variable(name)
         }
-        with _stderr_file(entry).open("wb") as stderr_file:
+        with TemporaryFile() as stdin_file, _stderr_file(entry).open("wb") as stderr_file:
+            stdin_file.write(stdin.encode())
+            stdin_file.seek(0)
             process = subprocess.Popen(
-                module_command("rltui", *argv),
-                cwd=None if around is None else around.cwd,
+                command,
+                cwd=paths.queue_folder(),
                 env={**ours, **own_variables},
-                stdin=subprocess.DEVNULL,
+                stdin=stdin_file,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr_file,
                 pass_fds=hand_on,
@@ -246,8 +259,8 @@ class QueueScheduler:
 
     def _silent_folder(self, entry: QueueEntry) -> str:
         """Say which folder of the entry lies on a disk that does not answer: whoever used it would wait."""
-        around = self.queue.surroundings.get(entry.surroundings)
-        folders = (entry.folder, "" if around is None else around.cwd)
+        workspace = entry.request.workspace if entry.request is not None else None
+        folders = (entry.folder, str(workspace or ""))
         silent = [folder for folder in folders if folder and not self._files.answers(folder)]
         return f"the disk of {silent[0]} does not respond" if silent else ""
 
@@ -304,7 +317,9 @@ class QueueScheduler:
                 self._not_before[entry.id] = time.monotonic() + _RETRY_END_S
         if is_up:
             if time.monotonic() >= self._not_before.get(entry.id, 0.0):
-                self._programs[entry.id] = self._run(entry, ["down", entry.name], _LONGEST_START_S)
+                self._programs[entry.id] = self._run(
+                    entry, module_command("rltui", "down", entry.name), _LONGEST_START_S
+                )
             return
         outcome = entry.outcome or "stopped"
         self._replace(entry, lambda now: now.ended(outcome, now.why, time.time()))
@@ -329,24 +344,17 @@ def _pending(status: Mapping[str, Any]) -> str:
     return next((host["reason"] for host in hosts if host["phase"] == "pending"), "")
 
 
-def _start_words(entry: QueueEntry, earlier: ExperimentRecord | None) -> list[str]:
-    """The command that starts it. `earlier`: its run, where a start came to something; that is resumed."""
-    own_options = ["-n", entry.name, "-o", entry.folder, f"--entry={entry.id}", f"--group={entry.group}"]
-    own_options += [f"--devices={entry.devices}"] if entry.devices else []
-    own_options += ["--no-wait", "--json"]
-    words = entry.words
-    if entry.fork is not None:
-        edits = [f"--set={key}={value}" for key, value in entry.fork.edits.items()]
-        if earlier is None:
-            begin = [] if entry.fork.step is None else [f"--from={entry.fork.step}"]
-            return ["fork", entry.fork.parent, *edits, *begin, *own_options]
-        words = (*earlier.config_files, *edits)
-    if earlier is None:
-        own_options += [f"--array={entry.array}"] if entry.array else []
-    elif "--resume" not in words:
-        own_options.append("--resume")
-    overrides = ["--", *entry.overrides] if entry.overrides else []
-    return ["up", *words, *own_options, *overrides]
+def start_entry(entry: QueueEntry) -> None:
+    """Start the run of an entry; where an earlier start came to something, that is resumed.
+
+    Raises:
+        ConfigError, ConflictError, RltuiError: as `starting.start_order`.
+    """
+    from rltui.client.starting import StartOrder, start_order  # in the program that starts it
+
+    is_resumed = bool(_attempts(entry)) and _record(entry) is not None
+    request = entry.run_request(is_resumed=is_resumed)
+    start_order(StartOrder(request=request), report=partial(print, file=sys.stderr))
 
 
 def _record(entry: QueueEntry) -> ExperimentRecord | None:

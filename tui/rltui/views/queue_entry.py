@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rltui.core import hints
 from rltui.core.run_state import Verdict, state_text
@@ -88,6 +88,16 @@ VIEW: View[QueuedRun] = View(
 )
 
 
+def entry_document(entry: QueueEntry) -> dict[str, Any]:
+    """The entry for programs: its request in the words of the command line, a fork as what it changes."""
+    request = entry.request
+    fork = None
+    if request is not None and request.origin.parent:
+        step = request.origin.parent_step
+        fork = {"parent": request.origin.parent, "edits": dict(request.config.edits), "step": step}
+    return {**entry.model_dump(mode="json", exclude={"request"}), "fork": fork}
+
+
 def entry_details(entry: QueueEntry, now: float) -> Details:
     """Return the details of an entry: its reason, what differs, what it needs, what starts it, its folder."""
     needs = [count_text(entry.gpus, "GPU")] if entry.gpus else []
@@ -110,10 +120,12 @@ def entry_details(entry: QueueEntry, now: float) -> Details:
 
 
 def _command(entry: QueueEntry) -> list[str]:
-    if entry.fork is not None:
-        begin = [] if entry.fork.step is None else ["--from", str(entry.fork.step)]
-        edits = (word for key, value in entry.fork.edits.items() for word in ("--set", f"{key}={value}"))
-        return ["fork", entry.fork.parent, *begin, *edits]
+    request = entry.request
+    if request is not None and request.origin.parent:
+        step = request.origin.parent_step
+        begin = [] if step is None else ["--from", str(step)]
+        edits = (word for key, value in request.config.edits.items() for word in ("--set", f"{key}={value}"))
+        return ["fork", request.origin.parent, *begin, *edits]
     return ["up", *entry.words, *(["--", *entry.overrides] if entry.overrides else [])]
 
 

@@ -11,7 +11,7 @@ from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET, layout_op
 from rltui.cli.choosing import FrameworkChooser, choose_devices
 from rltui.cli.colour import style, style_line
 from rltui.cli.command import Arguments, command, flag
-from rltui.cli.config_line import read_config_line, run_config_of
+from rltui.cli.config_line import config_line_of, read_config_line
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.core.text import count_text
@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 )
 def check(arguments: Arguments) -> int:
     from rltui.client import checking
+    from rltui.services.config.run_config import RunConfigBuilder
 
     choose = FrameworkChooser(arguments)
-    with run_config_of(arguments, choose, workspace=Path.cwd()) as copies:
+    with RunConfigBuilder(config_line_of(arguments), choose, workspace=Path.cwd()).build() as copies:
         for line in copies.warnings:
             print(line, file=sys.stderr)
         framework, devices = choose.id_of(copies.files), choose_devices(arguments)

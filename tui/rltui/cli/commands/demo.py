@@ -32,7 +32,7 @@ _KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach}
 def demo(arguments: Arguments) -> int:
     """Run the shipped example in a folder of its own, so that editing it leaves the original alone."""
     from rltui.client.demo import FOLDER, demo_request, evaluations, refuse_without_torch
-    from rltui.core.api import Request
+    from rltui.client.draft import ConfiguredRequest
 
     refuse_without_torch()
     if not arguments.no_tui:
@@ -47,8 +47,7 @@ def demo(arguments: Arguments) -> int:
         return show(experiment)
     request = demo_request(folder, is_quick=arguments.quick)
     code = start_headless(
-        request,
-        Request(action="start"),
+        ConfiguredRequest.plain(request),
         wait=arguments.no_tui,
         timeout_s=None,
         as_json=False,

@@ -135,14 +135,15 @@ def _finding(name: str, is_essential: bool, check: Callable[[], _Answer]) -> _Fi
 
 
 def _of_nodes(arguments: Arguments) -> int:
-    from rltui.client.draft import ExperimentRequest, plan_record
+    from rltui.client.draft import ConfiguredRequest, plan_record
     from rltui.client.nodes import check_nodes
+    from rltui.core.experiment_request import ConfigLine, ExperimentRequest
 
     words: list[str] = arguments.config
     if arguments.layout or any(map(is_file_name, words)):
         files = tuple(map(Path, words))
-        request = ExperimentRequest(files, layout=arguments.layout, earlier_run="resume")
-        record, _ = plan_record(request)
+        request = ExperimentRequest(ConfigLine(files), layout=arguments.layout, earlier_run="resume")
+        record, _ = plan_record(ConfiguredRequest.plain(request))
     else:
         record = choose(Arguments(**vars(arguments), run=words[0] if words else None), acts=True).record
     with working("checking the nodes"):

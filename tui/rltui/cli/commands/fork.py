@@ -18,8 +18,8 @@ from rltui.cli.arguments import (
 )
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.colour import style_diff
-from rltui.cli.command import Arguments, command, flag, hidden
-from rltui.cli.new_run import start_copy
+from rltui.cli.command import Arguments, command, flag
+from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_outcome
 from rltui.cli.queue_requests import print_added
 from rltui.core.forks import ForkRequest
@@ -36,8 +36,6 @@ from rltui.views.run import fork_lines
     FOLDER_BESIDE,
     DEVICES,
     flag("--queue", "queue it: it starts when there is room"),
-    hidden("--entry", default=""),
-    hidden("--group", default=""),
     PLAN,
     WAIT,
     TIMEOUT,
@@ -60,8 +58,6 @@ def fork(arguments: Arguments) -> int:
         name=arguments.name,
         folder=arguments.output_dir,
         devices=choose_devices(arguments),
-        entry=arguments.entry,
-        group=arguments.group,
     )
     with plan_fork(row, fork_request) as planned_fork:
         text = "\n".join(style_diff(fork_lines(planned_fork.plan))) + "\n"
@@ -73,4 +69,6 @@ def fork(arguments: Arguments) -> int:
             queued = commands.add_to_queue([commands.fork_for_queue(planned_fork)], QueueOptions())
             print_added(queued, arguments)
             return 0
-        return start_copy(planned_fork, arguments)
+        return start_headless(
+            planned_fork.run, wait=arguments.wait, timeout_s=arguments.timeout, as_json=arguments.json
+        )

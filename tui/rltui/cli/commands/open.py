@@ -113,8 +113,8 @@ def _open_config(arguments: Arguments) -> int:
     """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
     from rltui.client import creation, draft
 
-    with requested_run(arguments) as request:
-        planned_record, _ = draft.plan_record(request)
+    with requested_run(arguments) as run:
+        planned_record, _ = draft.plan_record(run)
         experiment = find_experiment(planned_record.name)
         if (
             experiment is not None
@@ -128,13 +128,13 @@ def _open_config(arguments: Arguments) -> int:
         ):
             # Opening changes nothing, so an earlier run can be looked at; the TUI asks before it starts any.
             return show(experiment)
-        creation.examine(request)
+        creation.examine(run)
         need_terminal()
         if not confirm(
             f"{planned_record.name} is a new run: create it in {planned_record.output_dir} and open it?"
         ):
             raise UsageError("nothing was created")
-        creation_result = creation.create(request)
+        creation_result = creation.create(run)
     for note in creation_result.notes:
         print(note, file=sys.stderr)
     return show(creation_result.record)

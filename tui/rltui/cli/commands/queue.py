@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET
-from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
@@ -32,9 +33,10 @@ from rltui.core.text import join_words, parse_whole_number
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.current_rows import current_rows
 from rltui.services.runs.index import RunIndex
-from rltui.views.queue_entry import VIEW, QueuedRun, queue_notices, queued_runs
+from rltui.views.queue_entry import VIEW, QueuedRun, entry_document, queue_notices, queued_runs
 
 if TYPE_CHECKING:
+    from rltui.core.experiment_request import ExperimentRequest
     from rltui.core.queue import QueueEntry, RunQueue
 
 _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
@@ -92,12 +94,12 @@ def add(arguments: Arguments) -> int:
     from rltui.client.queue import commands
 
     options = queue_options(arguments)
-    with plan_request(arguments.words, arguments.overrides, with_needs=True) as queue_request:
-        refuse_devices(queue_request, options)
-        if arguments.plan:
-            print_planned([queue_request], arguments)
-            return 0
-        entries = commands.add_to_queue([queue_request], options, after_reboot=arguments.after_reboot)
+    queue_request = plan_request(arguments.words, arguments.overrides, with_needs=True)
+    refuse_devices(queue_request, options)
+    if arguments.plan:
+        print_planned([queue_request], arguments)
+        return 0
+    entries = commands.add_to_queue([queue_request], options, after_reboot=arguments.after_reboot)
     print_added(entries, arguments)
     return 0
 
@@ -166,44 +168,76 @@ def retry(arguments: Arguments) -> int:
     from rltui.client.queue import commands
     from rltui.services.queue_file import read_queue
 
-    edits = split_assignments(arguments.edits)
-    waiting_entries = (
-        commands.retry(arguments.entry, partial(_entry_changes, edits))
-        if edits
-        else commands.retry(arguments.entry)
-    )
+    mend = partial(_entry_changes, read_queue(), split_assignments(arguments.edits))
+    waiting_entries = commands.retry(arguments.entry, mend)
     return _print_change(
         read_queue(), f"queued again: {join_words([entry.name for entry in waiting_entries])}", arguments
     )
 
 
-def _entry_changes(edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
-    """The entry with these values.
+def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
+    """The entry with these values. One of an older version gets its request from the words that it has.
 
     Raises:
         ConfigError: if its config breaks a rule with them.
+        UsageError: if it is of an older version, and its words are not known or understood any more.
     """
-    if entry.fork is not None:
-        from rltui.client.fork import plan_fork
-        from rltui.client.queue.commands import fork_for_queue
-        from rltui.core.forks import ForkRequest
-        from rltui.services.runs.references import find_run
+    from rltui.client.queue.commands import fork_text
+    from rltui.core.experiment_request import Override
 
-        fork = entry.fork.model_copy(update={"edits": {**entry.fork.edits, **edits}})
-        row = find_run(ready_index(), fork.parent)
-        with plan_fork(row, ForkRequest(edits=fork.edits, begin=fork.step)) as planned_fork:
-            return {"fork": fork, "told": fork_for_queue(planned_fork).told}
-    unchanged_overrides = (
+    request = entry.request or _request_of_words(queue, entry)
+    if not edits:
+        return {"request": request}
+    if request.source:
+        config = replace(request.config, edits={**request.config.edits, **edits})
+        request = replace(request, config=config)
+        _refuse_errors(request, entry)
+        return {"request": request, "told": fork_text(request)}
+    keys = {key.replace("-", "_"): value for key, value in edits.items()}
+    others = (override for override in request.config.overrides if override.key not in keys)
+    new_overrides = (Override(key, (value,)) for key, value in keys.items())
+    request = replace(request, config=replace(request.config, overrides=(*others, *new_overrides)))
+    _refuse_errors(request, entry)
+    unchanged_words = (
         assignment
         for assignment in entry.overrides
         if assignment.partition("=")[0].removeprefix("--") not in edits
     )
-    overrides = (*unchanged_overrides, *as_options(list(edits.items())))
-    is_new = entry.attempts_before and "--resume" not in entry.words  # what is in its folder is its own
-    with plan_request([*entry.words, "--new"] if is_new else entry.words, overrides):
-        own_values = {**dict(assignment.split("=", 1) for assignment in entry.told.split()), **edits}
-        description = " ".join(f"{key}={value}" for key, value in own_values.items()) if entry.told else ""
-        return {"overrides": overrides, "told": description}
+    own_values = {**dict(assignment.split("=", 1) for assignment in entry.told.split()), **edits}
+    return {
+        "request": request,
+        "overrides": (*unchanged_words, *as_options(list(edits.items()))),
+        "told": " ".join(f"{key}={value}" for key, value in own_values.items()) if entry.told else "",
+    }
+
+
+def _request_of_words(queue: RunQueue, entry: QueueEntry) -> ExperimentRequest:
+    environment = queue.surroundings.get(entry.surroundings)
+    if not entry.words or environment is None:
+        raise UsageError(
+            f"an older version of rltui queued {entry.name}, and how is unknown",
+            hint=f"queue it again: {hints.QUEUE_ADD}",
+        )
+    with contextlib.chdir(environment.cwd):
+        is_new = entry.attempts_before and "--resume" not in entry.words
+        return plan_request([*entry.words, *(["--new"] if is_new else [])], entry.overrides).request
+
+
+def _refuse_errors(request: ExperimentRequest, entry: QueueEntry) -> None:
+    """Refuse values with which its config breaks a rule.
+
+    Raises:
+        ConfigError: if it does.
+    """
+    from rltui.client import creation
+    from rltui.client.configured import configured
+    from rltui.client.draft import plan_record
+
+    is_new = entry.attempts_before and request.earlier_run != "resume"  # what is in its folder is its own
+    with configured(replace(request, earlier_run="new") if is_new else request) as run:
+        record, _ = plan_record(run)
+        if not request.force:
+            creation.refuse_errors(record)
 
 
 @command(
@@ -262,8 +296,8 @@ def _lines(queue: RunQueue) -> list[str]:
 def _document(queue: RunQueue) -> dict[str, Any]:
     """The queue for programs, with the states that its runs have on every other place."""
     verdicts = {queued.entry.id: queued.verdict for queued in _queued_runs(queue)}
-    entries = [{**entry.model_dump(mode="json"), **verdicts[entry.id].as_json()} for entry in queue.entries]
-    return {**queue.model_dump(mode="json"), "entries": entries}
+    entries = [{**entry_document(entry), **verdicts[entry.id].as_json()} for entry in queue.entries]
+    return {**queue.model_dump(mode="json", exclude={"entries"}), "entries": entries}
 
 
 def _queued_runs(queue: RunQueue) -> list[QueuedRun]:

@@ -11,7 +11,7 @@ from rltui.cli.arguments import DEVICES, FOLDER_BESIDE, JSON, PLAN, RUN, TIMEOUT
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.command import Arguments, command
 from rltui.cli.consent import require_consent
-from rltui.cli.new_run import start_copy
+from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_outcome
 from rltui.core.runs import RunRow
 from rltui.core.text import size_text
@@ -55,7 +55,9 @@ def rerun(arguments: Arguments) -> int:
         sys.stderr.write(text)
         if plan.differences:
             require_consent("rerun", arguments, "start it anyway?")
-        return start_copy(plan, arguments)
+        return start_headless(
+            plan.run, wait=arguments.wait, timeout_s=arguments.timeout, as_json=arguments.json
+        )
 
 
 def _document(row: RunRow, plan: RerunPlan) -> dict[str, object]:

@@ -72,26 +72,11 @@ def sweep(arguments: Arguments) -> int:
     axes = [parse_axis(axis) for axis in arguments.axes]
     if not axes:
         raise UsageError("a sweep needs values", hint=str(hints.SWEEP))
-    up_argv = arguments.words
-    points = combinations(axes, arguments.random)
-    _refuse_points(up_argv, arguments.overrides, points)
-    with plan_request(
-        up_argv, [*arguments.overrides, *as_options(points[0])], with_needs=True
-    ) as first_request:
-        refuse_devices(first_request, options)
-        if arguments.array:
-            _refuse_array(first_request)
-    requests = [
-        replace(
-            first_request,
-            overrides=(*arguments.overrides, *as_options(point)),
-            own=" ".join(f"{key}={value}" for key, value in point),
-            own_name="-".join(
-                _NOT_IN_NAMES.sub("_", key.rpartition(".")[2] + value).strip("_") for key, value in point
-            ),
-        )
-        for point in points
-    ]
+    requests = _planned(arguments.words, arguments.overrides, combinations(axes, arguments.random))
+    first_request = requests[0]
+    refuse_devices(first_request, options)
+    if arguments.array:
+        _refuse_array(first_request)
     if arguments.plan:
         print_planned(requests, arguments)
         return 0
@@ -109,28 +94,37 @@ def sweep(arguments: Arguments) -> int:
     return 0
 
 
-def _refuse_points(
+def _planned(
     argv: Sequence[str], overrides: Sequence[str], points: Sequence[Sequence[tuple[str, str]]]
-) -> None:
-    """Now rather than in the night, and before any of them is queued.
+) -> list[QueueRequest]:
+    """A request for each point; name, folder and needs are those of the first.
 
     Raises:
-        ConfigError: if some break a rule: which, and why.
+        ConfigError: if some break a rule: which, and why. Now rather than in the night, and before any of
+            them is queued.
     """
+    requests: list[QueueRequest] = []
     problems: list[str] = []
     for point in points:
+        point_text = " ".join(f"{key}={value}" for key, value in point)
         try:
-            with plan_request(argv, [*overrides, *as_options(point)]):
-                continue
+            request = plan_request(argv, [*overrides, *as_options(point)], with_needs=not requests)
         except ConfigError as error:
-            point_text = " ".join(f"{key}={value}" for key, value in point)
             problems.append(f"{point_text}: {'; '.join((error.title, *error.details))}")
+            continue
+        shared = requests[0] if requests else request
+        own_name = "-".join(
+            _NOT_IN_NAMES.sub("_", key.rpartition(".")[2] + value).strip("_") for key, value in point
+        )
+        own = replace(shared, request=request.request, overrides=request.overrides)
+        requests.append(replace(own, own=point_text, own_name=own_name))
     if problems:
         raise ConfigError(
             f"{len(problems)} of {len(points)} runs break a rule of their config",
             details=problems,
             hint="nothing was queued; leave these values out, or add --force",
         )
+    return requests
 
 
 def _refuse_array(queue_request: QueueRequest) -> None:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import CONFIG, CREATION, FROM, JOB, JSON, PLAN, TIMEOUT, WAIT, YES
-from rltui.cli.command import Arguments, argument, command, hidden, section
+from rltui.cli.command import Arguments, argument, command, section
 from rltui.cli.component_actions import execute
 from rltui.cli.config_line import read_config_line
 from rltui.cli.jobs import start_or_submit
@@ -18,7 +18,7 @@ from rltui.services.runs.experiment_files import ExperimentRecord, same_folder
 from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
-    from rltui.client import draft
+    from rltui.client.draft import ConfiguredRequest
 
 
 @command(
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
         FROM,
     ),
     JOB,
-    hidden("--entry", default=""),
-    hidden("--group", default=""),
-    hidden("--array", default=""),
     PLAN,
     YES,
     WAIT,
@@ -56,23 +53,18 @@ def up(arguments: Arguments) -> int:
 
 
 def _up(arguments: Arguments) -> int:
-    from rltui.client import draft
-    from rltui.core.api import Request
-
-    components = tuple(arguments.only.split(",")) if arguments.only else ()
-    with requested_run(arguments) as request:
-        draft.trust_what_runs(request)
-        if arguments.plan and request.host_options:
-            return _print_jobs(request)
-        if (live_run := _living_run_of(arguments, request)) is not None:
-            values = {"run": live_run.name, "component": components, "wait": arguments.wait}
+    with requested_run(arguments) as run:
+        run.trust_programs()
+        if arguments.plan and run.request.host_options:
+            return _print_jobs(run)
+        if (live_run := _living_run_of(arguments, run)) is not None:
+            values = {"run": live_run.name, "component": run.request.components, "wait": arguments.wait}
             start = Arguments(
                 command_name="start", plan=arguments.plan, yes=True, json=arguments.json, **values
             )
             return execute("start", start)
         return start_headless(
-            request,
-            Request(action="start", components=components, resume_step=request.checkpoint),
+            run,
             wait=arguments.wait,
             timeout_s=arguments.timeout,
             as_json=arguments.json,
@@ -81,7 +73,7 @@ def _up(arguments: Arguments) -> int:
         )
 
 
-def _living_run_of(arguments: Arguments, request: draft.ExperimentRequest) -> ExperimentRecord | None:
+def _living_run_of(arguments: Arguments, run: ConfiguredRequest) -> ExperimentRecord | None:
     """The living experiment whose next program a pasted line starts: `orchestrator @ orch.toml` once
     `inference @ infer.toml` runs. `None` for other lines, and where the line sets something in a config.
     """
@@ -89,17 +81,17 @@ def _living_run_of(arguments: Arguments, request: draft.ExperimentRequest) -> Ex
 
     if not arguments.config_line.component or arguments.config_line.overrides or arguments.config_line.edits:
         return None
-    planned_record, _ = draft.plan_record(request)
+    planned_record, _ = draft.plan_record(run)
     experiment = find_experiment(planned_record.name)
     is_it = experiment is not None and same_folder(experiment.output_dir, planned_record.output_dir)
     return experiment if experiment is not None and is_it and launch.is_running(experiment) else None
 
 
-def _print_jobs(request: draft.ExperimentRequest) -> int:
+def _print_jobs(run: ConfiguredRequest) -> int:
     from rltui.client import draft
     from rltui.client.jobs import previews
 
-    planned_record, _ = draft.plan_record(request)
+    planned_record, _ = draft.plan_record(run)
     with working("writing the job's script"):
         scripts = previews(planned_record)
     for preview in scripts:

@@ -17,7 +17,6 @@ from rltui.core import hints
 from rltui.core.interpreter import OUTER_VARIABLES, module_command
 from rltui.core.queue import (
     LaunchEnvironment,
-    QueuedFork,
     QueueEntry,
     QueueOptions,
     RunQueue,
@@ -34,6 +33,7 @@ from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
     from rltui.client.fork import Fork
+    from rltui.core.experiment_request import ExperimentRequest
     from rltui.services.runs.experiment_files import ExperimentRecord
 
 START = "start"
@@ -50,14 +50,16 @@ _UNTRIED: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class QueueRequest:
-    """A run as somebody wants it: what `rltui up` is told, or the fork that it is, and what the queue is."""
+    """A run as somebody wants it, and what the queue needs to know of it."""
 
-    words: tuple[str, ...]
-    """Arguments of `rltui up` without a name, an output folder, and what stands behind `--`."""
-    overrides: tuple[str, ...]
+    request: ExperimentRequest
     name: str
     folder: Path
-    """Output folder that `rltui up` would choose now, like the name."""
+    """Output folder that it would have now, like the name."""
+    words: tuple[str, ...] = ()
+    """Arguments of `rltui up` as they were typed; none for a fork."""
+    overrides: tuple[str, ...] = ()
+    """The same for those after `--`."""
     files: tuple[Path, ...] = ()
     is_named: bool = False
     """True if a person chose the name."""
@@ -72,31 +74,31 @@ class QueueRequest:
     """Components that would be jobs now, where somebody asked."""
     array: str = ""
     """The job array that it becomes a task of, and which one."""
-    fork: QueuedFork | None = None
     told: str = ""
     """What is different in it, in words, where it is in no sweep."""
     is_taken: bool = False
     """True if its folder holds an earlier run."""
-    is_resumed: bool = False
 
 
 def fork_for_queue(fork: Fork) -> QueueRequest:
     """The request for the queue to start a fork, which its scheduler plans again from the same parent."""
     plan, record = fork.plan, fork.record
-    queued = QueuedFork(parent=fork.request.origin.parent, edits=dict(fork.edits), step=plan.step)
-    changes = [f"{key}={value}" for key, value in fork.edits.items()]
-    changes += [] if plan.step is None else [f"from {plan.step}"]
     return QueueRequest(
-        words=(),
-        overrides=(),
-        fork=queued,
+        fork.request,
         name=plan.name,
         folder=Path(plan.folder),
         is_named=True,
-        told=" ".join(changes) or f"fork of {plan.parent}",
+        told=fork_text(fork.request) or f"fork of {plan.parent}",
         needs=needs_of(record),
         is_job=is_submitted(record),
     )
+
+
+def fork_text(request: ExperimentRequest) -> str:
+    """What a fork changes, in words: `lr=1e-4 from 20`."""
+    changes = [f"{key}={value}" for key, value in request.config.edits.items()]
+    step = request.origin.parent_step
+    return " ".join([*changes, *([] if step is None else [f"from {step}"])])
 
 
 def is_submitted(record: ExperimentRecord) -> bool:
@@ -175,9 +177,9 @@ def _entry(
         id="".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH)),
         name=name,
         folder=str(folder),
+        request=request.request,
         words=request.words,
         overrides=request.overrides,
-        fork=request.fork,
         told=request.own or request.told,
         added_at=time.time(),
         **{
@@ -209,7 +211,7 @@ def _name_and_folder(request: QueueRequest, other_entries: Sequence[QueueEntry])
             and str(candidate) not in folders  # both were resolved: other people's disks may not answer
             and (experiment is None or same_folder(experiment.output_dir, str(candidate)))
             and (
-                request.is_resumed
+                request.request.earlier_run == "resume"
                 or not (
                     request.is_taken
                     if candidate == folder

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from rltui import paths
 from rltui.core.config_data import deep_leaves
+from rltui.core.experiment_request import ConfigLine, ConfigOverlay, Override
 from rltui.core.knobs import Knob, display, find_knob, parse_untyped
 from rltui.core.toml import merge
 from rltui.core.toml.edit import edit, parse
@@ -36,48 +37,6 @@ _MERGED_NAME = "rl.toml"
 """File name of a run config that is merged of files for tables alone."""
 _SWITCH_VALUES = {"true": True, "false": False, "none": False}
 Choose = Callable[[tuple[Path, ...]], Framework]
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigOverlay:
-    """A file that is merged into a run config, as written behind `@`."""
-
-    path: Path
-    table: str = ""
-    """The table that it is for, as in `--orchestrator @ orch.toml`; empty: a complete config."""
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """An option that sets a key of the config: `--model.name X`."""
-
-    key: str
-    """The dotted key in snake case."""
-    values: tuple[str, ...] = ()
-    """Values as written: none for a switch, several for a list."""
-
-    @property
-    def option(self) -> str:
-        return f"--{self.key}"
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigLine:
-    files: tuple[Path, ...] = ()
-    """Files that are read unmerged, each in its own role."""
-    overlays: tuple[ConfigOverlay, ...] = ()
-    """Files that are merged, in this order; after `files`, if there are any."""
-    overrides: tuple[Override, ...] = ()
-    edits: Mapping[str, str] = field(default_factory=dict)
-    """Knob name → value, as `rltui set` takes them."""
-    is_copied: bool = False
-    """True: run configs are written even if they change nothing."""
-    program: str = ""
-    """The one program that it is for, if that has no file, just overrides."""
-
-    @property
-    def is_plain(self) -> bool:
-        return not (self.overlays or self.overrides or self.edits or self.is_copied or self.program)
 
 
 @dataclass(frozen=True, slots=True)
