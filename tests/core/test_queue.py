@@ -11,9 +11,7 @@ START = {"request": ExperimentRequest(), "added_at": 1.0}
 
 
 def entry(name: str, **values: object) -> QueueEntry:
-    return QueueEntry.model_validate(
-        {**START, "id": name, "name": name, "folder": f"/o/{name}", **values}
-    )
+    return QueueEntry.model_validate({**START, "id": name, "name": name, "folder": f"/o/{name}", **values})
 
 
 def queue(*entries: QueueEntry, **values: object) -> RunQueue:

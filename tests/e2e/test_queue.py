@@ -169,7 +169,7 @@ def test_a_failed_member_is_tried_again_with_another_value(queue: Queue) -> None
     queue.write()
     wrong = queue.box.run("queue", "retry", first, "--set", "nosuch=1")
     assert (wrong.returncode, queue.states[first]) == (3, "failed"), wrong.stderr
-    assert queue.ask("queue", "retry", first, "--set", "lr=3.5").startswith("waits again")
+    assert queue.ask("queue", "retry", first, "--set", "lr=3.5").startswith("queued again")
     queue.wait()
     assert queue.states == {first: "done", second: "failed"}
     assert queue.entries[first]["told"] == "lr=3.5 seed=0"
@@ -224,7 +224,8 @@ def test_a_run_that_fails_is_tried_again_and_one_that_is_taken_down_is_not(queue
     queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "long", "--retries", "5")
     queue.ask("queue", "add", "run.toml", "-l", "job.toml", "-n", "next")
     retry_until(
-        lambda: queue.states["long"] == "running" and "long is running" in queue.entries["next"]["why"]
+        lambda: queue.states["long"] == "running" and "long is running" in queue.entries["next"]["why"],
+        timeout_s=60.0,
     )
     assert queue.box.run("queue", "cancel", "long").returncode == 4
     queue.ask("queue", "cancel", "next")
