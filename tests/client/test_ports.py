@@ -161,28 +161,28 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     framework = registry.get(record.framework)
     launcher = Launcher(record, layout_files.load(Path(record.layout_file)), framework)
     files = ExperimentReader(record).store().load().files
-    inference = launcher.launch("inference", files, resume_step=None)
+    inference = launcher.context(files).launch("inference")
     assert inference.argv[-2:] == ("--inference.server.port", str(port))
-    assert inference.port == port == launcher.port("inference", files)
+    assert inference.port == port == launcher.context(files).port("inference")
     assert inference.ready is not None
     assert inference.ready.http == f"http://127.0.0.1:{port}/health"
-    orchestrator = launcher.launch("orchestrator", files, resume_step=4)
+    orchestrator = launcher.context(files, resume_step=4).launch("orchestrator")
     assert orchestrator.argv[-4:] == (
         "--ckpt.resume-step", "4", "--inference.server.port", str(port)
     )  # fmt: skip
     text = Path(record.config_files[0]).read_text()
     assert f"port = {held_port}" in text, "the config file is the user's"
-    assert launcher.passed("inference", files, resume_step=4, run_id="") == {
+    assert launcher.context(files, resume_step=4).passed("inference") == {
         "rl": {"inference.server.port": port}
     }
-    assert launcher.passed("orchestrator", files, resume_step=4, run_id="")["rl"] == {
+    assert launcher.context(files, resume_step=4).passed("orchestrator")["rl"] == {
         "output_dir": record.output_dir,
         "ckpt.resume_step": 4,
         "inference.server.port": port,
     }
     usual = replace(record, output_dir=f"{record.workspace}/outputs/reverse-text")
     layout = layout_files.load(Path(record.layout_file))
-    passed = Launcher(usual, layout, framework).passed("trainer", files, resume_step=None, run_id="")["rl"]
+    passed = Launcher(usual, layout, framework).context(files).passed("trainer")["rl"]
     assert passed == {"inference.server.port": port}, "the folder is the one that the config means"
 
 

@@ -184,18 +184,18 @@ def test_the_engine_takes_the_commands_of_an_evaluation(tmp_path: Path) -> None:
             "options": ("--seed", "5"),
         }
         launcher.assign(SERVER, arguments)
-        launch = launcher.launch(SERVER, configs, resume_step=None)
+        launch = launcher.context(configs).launch(SERVER)
         server = load_config(RlConfig, parse_arguments(words_of(launch.argv)))
         assert (server.model.name, server.inference.server.port, server.seed) == ("/w/base", 4711, 5)
         assert server.inference.gpu_memory_utilization == utilization
         assert launch.port == 4711
     request = EvalRequest(env="reverse-text", num_examples=7, max_tokens=99, arguments=("--seed", "6"))
     call = EvalCall(request, "http://127.0.0.1:4711/v1", "/w/base", "/results")
-    command = TINYRL.evaluation.command(configs, launcher.context(configs), call)
+    command = TINYRL.evaluation.command(configs, launcher.context(configs).run_context, call)
     assert command is not None
     argv = command.argv
     launcher.assign(COMPONENT, {"command": argv})
-    assert launcher.launch(COMPONENT, configs, resume_step=None).argv == argv
+    assert launcher.context(configs).launch(COMPONENT).argv == argv
     parsed = load_config(EvalConfig, parse_arguments(words_of(argv), EVAL_OPTIONS))
     assert (parsed.base_url, parsed.model.name, parsed.results_dir) == (
         "http://127.0.0.1:4711", "/w/base", Path("/results"),

@@ -21,6 +21,7 @@ from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.launch import Resolution
 from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.gpu.assignment import assigned_devices, engine_of, gpu_sources
 from rltui.services.gpu.cuda import DEVICE_ORDER
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -53,26 +54,26 @@ def launcher(folder: Path, **values: object) -> Launcher:
 def test_devices_are_those_of_the_layout(
     tmp_path: Path, values: dict[str, object], indices: list[int]
 ) -> None:
-    found = launcher(tmp_path, **values).devices("serve", {})
+    found = assigned_devices("serve", launcher(tmp_path, **values).context({}))
     assert [device.index for device in found] == indices
 
 
 def test_components_count_devices_as_nvml_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEVICE_ORDER, "FASTEST_FIRST")
     plain = launcher(tmp_path, env={"CUDA_VISIBLE_DEVICES": "0"})
-    assert plain.launch("serve", {}, resume_step=None).env[DEVICE_ORDER] == "PCI_BUS_ID"
-    assert plain.gpus("serve", {}) == "0"
+    assert plain.context({}).launch("serve").env[DEVICE_ORDER] == "PCI_BUS_ID"
+    assert plain.context({}).gpus("serve") == "0"
     other = launcher(tmp_path, env={DEVICE_ORDER: "FASTEST_FIRST"})
     with pytest.raises(ConfigError, match="env sets CUDA_DEVICE_ORDER to 'FASTEST_FIRST'"):
-        other.launch("serve", {}, resume_step=None)
+        other.context({}).launch("serve")
 
 
 def test_fraction_makes_an_engine(tmp_path: Path) -> None:
-    assert launcher(tmp_path, gpus="0").engine("serve", {}) is None
-    engine = launcher(tmp_path, gpus="0", gpu_memory="0.4").engine("serve", {})
+    assert engine_of("serve", launcher(tmp_path, gpus="0").context({})) is None
+    engine = engine_of("serve", launcher(tmp_path, gpus="0", gpu_memory="0.4").context({}))
     assert engine == EngineMemory("serve", 0.4, rules=VLLM.memory)
     with pytest.raises(ConfigError, match=r"component 'serve': gpu_memory is '1\.5'"):
-        launcher(tmp_path, gpus="0", gpu_memory="1.5").engine("serve", {})
+        engine_of("serve", launcher(tmp_path, gpus="0", gpu_memory="1.5").context({}))
 
 
 def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
     record = ExperimentRecord(
         "one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0, run_dir=f"{tmp_path}/run"
     )
-    launch = Launcher(record, Layout(component=(spec,)), GENERIC).launch("serve", {}, resume_step=None)
+    launch = Launcher(record, Layout(component=(spec,)), GENERIC).context({}).launch("serve")
     assert launch.argv == ("x", f"{tmp_path}/run", "one")
 
 
@@ -103,7 +104,7 @@ def test_gpus_of_nodes_and_pods_are_read_unless_a_source_has_their_name(tmp_path
         }
     )
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0)
-    own, node, in_pod = Launcher(record, layout, GENERIC).gpu_sources({})
+    own, node, in_pod = gpu_sources(Launcher(record, layout, GENERIC).context({}))
     assert (own.name, own.command, own.stdin) == ("node-1", ("cat", f"{tmp_path}/report"), b"")
     assert (node.name, node.command[0]) == ("node-2", "ssh")
     assert (in_pod.name, in_pod.command[:2]) == ("pod-0", ("kubectl", "--context=one"))
@@ -117,7 +118,7 @@ def of_framework(folder: Path, framework: Framework, *command: str) -> Launcher:
 
 def test_environment_of_the_framework_comes_before_that_of_the_layout(tmp_path: Path) -> None:
     own = answering(GENERIC, environment=lambda component, files, context: {"A": component, "B": "framework"})
-    environment = of_framework(tmp_path, own, "x").launch("serve", {}, resume_step=None).env
+    environment = of_framework(tmp_path, own, "x").context({}).launch("serve").env
     assert (environment["A"], environment["B"]) == ("serve", "layout")
 
 
@@ -127,18 +128,18 @@ def test_programs_of_their_own_get_devices_by_number(tmp_path: Path, monkeypatch
 
     own = answering(GENERIC, template_values=values)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
-    assert of_framework(tmp_path, own, "{devices}").launch("serve", {}, resume_step=None).argv == ("2,0",)
+    assert of_framework(tmp_path, own, "{devices}").context({}).launch("serve").argv == ("2,0",)
 
 
 def test_a_run_without_devices_computes_on_the_cpu(tmp_path: Path) -> None:
     """`--devices none`: torch would take the first GPU where nothing hides it."""
     made = of_framework(tmp_path, GENERIC, "x")
-    assert "CUDA_VISIBLE_DEVICES" not in made.launch("serve", {}, resume_step=None).env
+    assert "CUDA_VISIBLE_DEVICES" not in made.context({}).launch("serve").env
     spec = ComponentSpec(id="serve", command=("x",))
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0, devices="none")
     none = Launcher(record, Layout(component=(spec,)), GENERIC, choose=choose)
-    assert none.launch("serve", {}, resume_step=None).env["CUDA_VISIBLE_DEVICES"] == ""
-    assert none.devices("serve", {}) == ()
+    assert none.context({}).launch("serve").env["CUDA_VISIBLE_DEVICES"] == ""
+    assert assigned_devices("serve", none.context({})) == ()
 
 
 def test_the_embedded_engine_computes_on_the_devices_of_the_run(
@@ -154,9 +155,7 @@ def test_the_embedded_engine_computes_on_the_devices_of_the_run(
     ]
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0, devices="2")
     made = Launcher(record, Layout(component=tuple(spec)), TINYRL, choose=choose)
-    trainer, orchestrator = (
-        made.launch(name, files, resume_step=None) for name in ("trainer", "orchestrator")
-    )
+    trainer, orchestrator = (made.context(files).launch(name) for name in ("trainer", "orchestrator"))
     assert trainer.env["CUDA_VISIBLE_DEVICES"] == trainer.gpus == DEVICES[2].uuid
     assert orchestrator.env["CUDA_VISIBLE_DEVICES"] == orchestrator.gpus == ""
 
@@ -167,9 +166,13 @@ def test_only_what_the_layout_asks_for_is_resolved(tmp_path: Path) -> None:
         return tuple(Resolution(edits={}, outputs={name: (name,)}, notes=(note,)) for name in ("a", "b"))
 
     own = answering(GENERIC, resolutions=resolutions)
-    found = of_framework(tmp_path, own, "x", "{config.b}").resolutions("serve", {}, resume_step=3, run_id="i")
+    found = (
+        of_framework(tmp_path, own, "x", "{config.b}")
+        .context({}, resume_step=3, run_id="i")
+        .resolutions("serve")
+    )
     assert [(list(one.outputs), one.notes) for one in found] == [(["b"], ("3 i",))]
-    assert of_framework(tmp_path, own, "x").resolutions("serve", {}, resume_step=None, run_id="") == []
+    assert of_framework(tmp_path, own, "x").context({}).resolutions("serve") == []
 
 
 @pytest.mark.parametrize(
@@ -186,7 +189,7 @@ def test_of_several_probes_the_first_counts_that_is_filled_in(
         {"id": "serve", "command": ["x"], "ready": {"tcp": "{tcp}", "file": "{file}", "timeout_s": 7}}
     )
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
-    ready = Launcher(record, Layout(component=(spec,)), own).launch("serve", {}, resume_step=None).ready
+    ready = Launcher(record, Layout(component=(spec,)), own).context({}).launch("serve").ready
     assert ready is not None
     assert (ready.tcp, ready.file, ready.timeout_s) == (*asked, 7)
 
@@ -198,11 +201,11 @@ def test_framework_knows_what_was_made_for_a_start(tmp_path: Path) -> None:
     launcher = of_framework(tmp_path, answering(GENERIC, template_values=values), "{where}")
     made = tmp_path / "env.json"
     made.write_text('{"address_file": "/x/a.address"}')
-    launch = launcher.launch("serve", {}, resume_step=None, resolved={"env": str(made)})
+    launch = launcher.context({}, resolved={"env": str(made)}).launch("serve")
     assert launch.argv == ("/x/a.address",)
     made.write_text("{")
     with pytest.raises(ConfigError, match=r"env\.json cannot be read"):
-        launcher.launch("serve", {}, resume_step=4, resolved={"env": str(made)})
+        launcher.context({}, resume_step=4, resolved={"env": str(made)}).launch("serve")
 
 
 def test_a_component_runs_in_the_surroundings_of_the_one_that_it_is_like(tmp_path: Path) -> None:
@@ -212,14 +215,14 @@ def test_a_component_runs_in_the_surroundings_of_the_one_that_it_is_like(tmp_pat
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0)
     layout = Layout.model_validate({"component": [{**trainer, "env": env}, {**shell, "env": {"B": "3"}}]})
     made = Launcher(record, layout, GENERIC, choose=choose)
-    assert made.devices("shell", {}) == (), "nothing was given yet"
+    assert assigned_devices("shell", made.context({})) == (), "nothing was given yet"
     made.assign("shell", {"like": "trainer", "command": ("sh", "-l")})
-    launch = made.launch("shell", {}, resume_step=None)
+    launch = made.context({}).launch("shell")
     assert (launch.argv, launch.cwd, launch.gpus) == (("sh", "-l"), "/data", "")
     assert launch.env == {"CUDA_VISIBLE_DEVICES": "1", "A": "one", "B": "3", DEVICE_ORDER: "PCI_BUS_ID"}
     made.assign("shell", {"like": "nobody", "command": "sh"})
     with pytest.raises(ConfigError, match="component 'shell': like names 'nobody', which is not a component"):
-        made.launch("shell", {}, resume_step=None)
+        made.context({}).launch("shell")
 
 
 def test_devices_of_the_experiment_are_all_that_it_sees(
@@ -239,6 +242,6 @@ def test_devices_of_the_experiment_are_all_that_it_sees(
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
     for devices, first in (("", ("0", "1", "2")), ("2", ("2",)), ("0", ("0",))):
         layout, chosen = Layout(component=(spec,)), replace(record, devices=devices)
-        fault = Launcher(chosen, layout, framework, choose=choose).missing_value("serve", {})
+        fault = Launcher(chosen, layout, framework, choose=choose).context({}).missing_value("serve")
         assert seen[-1] == first
         assert (fault is None) == (devices == "0")

@@ -44,7 +44,7 @@ def program(folder: Path, source: str) -> tuple[str, ...]:
 
 def make(folder: Path, run: tuple[str, ...] | Missing, resolution: Resolution = RESOLUTION) -> ResolvedFiles:
     resolver = Resolver(folder / "resolved", workspace=folder)
-    return asyncio.run(resolver.make(resolution, FILES, run=run, into=folder / "attempt"))
+    return asyncio.run(resolver.make([resolution], FILES, run=run, into=folder / "attempt"))
 
 
 def scratch_folders(folder: Path) -> list[Path]:
@@ -65,16 +65,15 @@ def test_outputs_are_kept_with_the_real_folders_and_nothing_else(tmp_path: Path)
 def test_same_config_is_resolved_once_also_by_several_at_a_time(tmp_path: Path) -> None:
     run = program(tmp_path, MAKES)
     resolver = Resolver(tmp_path / "resolved", workspace=tmp_path)
+    noted = replace(RESOLUTION, notes=("one", "two"))
 
     async def both() -> list[ResolvedFiles]:
         folders = (tmp_path / "one", tmp_path / "two")
-        return await asyncio.gather(
-            *(resolver.make(RESOLUTION, FILES, run=run, into=into) for into in folders)
-        )
+        return await asyncio.gather(*(resolver.make([noted], FILES, run=run, into=into) for into in folders))
 
     first, second = asyncio.run(both())
     assert (tmp_path / "count").read_text() == "x"
-    assert [first.is_cached, second.is_cached] == [False, True]
+    assert [first.notes, second.notes] == [("one; two",), ()], "of what was made anew"
     assert Path(second.files["trainer"]).read_text() == Path(first.files["trainer"]).read_text()
     make(tmp_path, run, replace(RESOLUTION, edits={"rl": {**RESOLUTION.edits["rl"], "max_steps": 4}}))
     assert (tmp_path / "count").read_text() == "xx"
@@ -143,7 +142,7 @@ def test_what_was_prepared_is_not_made_again(tmp_path: Path) -> None:
     resolver = Resolver(tmp_path / "resolved", workspace=tmp_path)
     _, is_cached = asyncio.run(resolver.prepare(RESOLUTION, FILES, run=run))
     assert not is_cached
-    assert make(tmp_path, run).is_cached
+    make(tmp_path, run)
     assert (tmp_path / "count").read_text() == "x"
 
 
@@ -154,7 +153,7 @@ def test_what_was_made_long_ago_is_made_again(tmp_path: Path) -> None:
     )
     long_ago = kept.stat().st_mtime - CACHE_TTL_S - 1
     os.utime(kept, (long_ago, long_ago))
-    assert not make(tmp_path, run).is_cached
+    make(tmp_path, run)
     assert (tmp_path / "count").read_text() == "xx"
 
 
@@ -206,7 +205,7 @@ def test_shared_copies_lie_where_programs_look_for_them(tmp_path: Path) -> None:
     assert (tmp_path / "shared/trainer.json").exists()
     assert (tmp_path / "logs/x").is_dir()
     shared.unlink()
-    assert make(tmp_path, program(tmp_path, ATTEMPTS), resolution).is_cached
+    make(tmp_path, program(tmp_path, ATTEMPTS), resolution)
     assert shared.exists(), "also where nothing was made anew"
 
 
@@ -247,7 +246,7 @@ def test_another_step_to_resume_from_needs_no_second_dry_run(
             moves="resume.step",
         )
         into = tmp_path / f"attempt-{step}"
-        made = asyncio.run(resolver.make(resolution, files, run=run, into=into))
+        made = asyncio.run(resolver.make([resolution], files, run=run, into=into))
         assert json.loads(Path(made.files["inference"]).read_text()) == {"port": 8000}
         assert Path(made.files["trainer"]).stat().st_mode & 0o777 == 0o600
         found: dict[str, object] = json.loads(Path(made.files["trainer"]).read_text())
@@ -264,5 +263,5 @@ def test_it_is_told_while_the_framework_is_at_work(tmp_path: Path) -> None:
     run = program(tmp_path, MAKES)
     resolver = Resolver(tmp_path / "resolved", workspace=tmp_path, notify=told.append)
     for name in ("one", "two"):
-        asyncio.run(resolver.make(RESOLUTION, FILES, run=run, into=tmp_path / name))
+        asyncio.run(resolver.make([RESOLUTION], FILES, run=run, into=tmp_path / name))
     assert told == [True, False], "the second is made of the first"

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.client import launch
-from rltui.core.layout import Layout
 from rltui.core.secrets import mask_text
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files, slurm
 from rltui.services.job_status import read_job_status
-from rltui.services.launch import Launch, Launcher
+from rltui.services.launch import Launch, LaunchContext, Launcher
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import setup_of
@@ -48,10 +46,11 @@ def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
         within = record.run_dir.removeprefix(record.output_dir).lstrip("/")
         scratch_record = replace(record, output_dir=str(scratch), run_dir=str(scratch / within))
         launcher = Launcher(scratch_record, layout, framework)
+        context = launcher.context(files)
         job_previews = []
-        for name in _submitted(layout, launcher, files):
-            resolved_config = asyncio.run(_resolved(launcher, name, files, scratch, Path(record.workspace)))
-            launch_spec = launcher.launch(name, files, resume_step=None, resolved=resolved_config)
+        for name in _submitted(context):
+            resolved_config = asyncio.run(_resolved(context, name, scratch))
+            launch_spec = launcher.context(files, resolved=resolved_config).launch(name)
             job_previews.append(_preview(record, name, launch_spec, scratch))
         return tuple(job_previews)
     finally:
@@ -61,26 +60,21 @@ def previews(record: ExperimentRecord) -> tuple[JobPreview, ...]:
 def submitted(record: ExperimentRecord) -> tuple[str, ...]:
     """The components of which a start of the experiment, which need not be there, would make jobs."""
     layout, framework, files = setup_of(record)
-    return tuple(_submitted(layout, Launcher(record, layout, framework), files))
+    return tuple(_submitted(Launcher(record, layout, framework).context(files)))
 
 
-def _submitted(layout: Layout, launcher: Launcher, files: ConfigFiles) -> Iterator[str]:
+def _submitted(context: LaunchContext) -> Iterator[str]:
     """Ids of the components that would be submitted, without those whose output exists."""
-    for spec in layout.automatic:
-        outputs = launcher.creates(spec.id, files)
+    for spec in context.layout.automatic:
+        outputs = context.creates(spec.id)
         if spec.is_submitted and (outputs is None or not outputs.exists()):
             yield spec.id
 
 
-async def _resolved(
-    launcher: Launcher, component: str, files: ConfigFiles, scratch: Path, workspace: Path
-) -> Mapping[str, str]:
-    resolver = Resolver(scratch, workspace=workspace)
-    paths: dict[str, str] = {}
-    for resolution in launcher.resolutions(component, files, resume_step=None, run_id=""):
-        run = launcher.context(files).run
-        paths |= (await resolver.make(resolution, files, run=run, into=scratch)).files
-    return paths
+async def _resolved(context: LaunchContext, component: str, scratch: Path) -> Mapping[str, str]:
+    resolver = Resolver(scratch, workspace=Path(context.record.workspace))
+    resolutions, run = context.resolutions(component), context.run_context.run
+    return (await resolver.make(resolutions, context.files, run=run, into=scratch)).files
 
 
 def _preview(record: ExperimentRecord, component: str, run: Launch, scratch: Path) -> JobPreview:

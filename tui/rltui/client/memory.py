@@ -16,6 +16,7 @@ from rltui.core.text import gib, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
+from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.gpu.cuda import visible_devices
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.reservations import report_once
@@ -119,8 +120,8 @@ def used_devices(
     Raises:
         ConfigError: if layout or config cannot be understood.
     """
-    launcher = _launcher(record, layout, framework, report)
-    devices = (device for spec in layout.automatic for device in launcher.devices(spec.id, files))
+    context = _launcher(record, layout, framework, report).context(files)
+    devices = (device for spec in layout.automatic for device in assigned_devices(spec.id, context))
     return tuple({device.key: device for device in devices}.values())
 
 

@@ -97,13 +97,13 @@ def check_nodes(record: ExperimentRecord) -> list[NodeFinding]:
 def _requirements(
     node: NodeSpec, record: ExperimentRecord, layout: Layout, framework: Framework, files: ConfigFiles
 ) -> _Requirements:
-    launcher = Launcher(record, layout, framework)
+    context = Launcher(record, layout, framework).context(files)
     env = {name: environ[name] for name in node.send_env if name in environ}
     ports: list[int] = []
     programs: list[str] = []
     for spec in layout.component:
         if spec.node == node.name and not spec.is_manual:
-            added_variables, used_ports, program = launcher.node_requirements(spec.id, files)
+            added_variables, used_ports, program = context.node_requirements(spec.id)
             env |= added_variables
             ports += used_ports
             programs += program

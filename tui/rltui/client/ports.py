@@ -14,7 +14,7 @@ from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import standing
 from rltui.services import processes
-from rltui.services.launch import LAST_PORT, takes_options
+from rltui.services.ports import LAST_PORT, takes_options
 from rltui.services.probes import served_model
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import known_experiments

@@ -18,13 +18,16 @@ from rltui.daemon.events import EventBus
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
+from rltui.frameworks.launch import PortKnob
 from rltui.services import layout_files, trust
 from rltui.services.config.editor import ConfigEditor
 from rltui.services.config.files import LoadedFiles, read_snapshot, write_passed
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.store import ConfigStore, EditPreview
+from rltui.services.gpu.assignment import assigned_devices, gpu_sources
 from rltui.services.gpu.other_hosts import GpuCommand
-from rltui.services.launch import LAST_PORT, Launch, Launcher
+from rltui.services.launch import Launch, Launcher
+from rltui.services.ports import LAST_PORT, movable_ports
 from rltui.services.processes import port_holders
 from rltui.services.resolved_configs import Resolver
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
@@ -166,9 +169,11 @@ class Config:
         """Write down the circumstances of the start that the files do not hold. `driver`: its version, where
         known.
         """
-        files, launcher = self.store.files, self.launcher
+        files = self.store.files
         try:
-            devices = (device for name in self._setup.components for device in launcher.devices(name, files))
+            context = self.launcher.context(files)
+            components = self._setup.components
+            devices = (device for name in components for device in assigned_devices(name, context))
             await self._provenance.record(files, {device.label: device.name for device in devices}, driver)
         except RltuiError as error:
             logger.warning("what the run was started with is not kept: %s", error)
@@ -197,7 +202,7 @@ class Config:
         """
         layout_file = Path(self._setup.record.layout_file)
         try:
-            commands = self.launcher.gpu_sources(self.store.files)
+            commands = gpu_sources(self.launcher.context(self.store.files))
         except ConfigError as error:
             self._events.config_error(error)
             return (), None
@@ -208,7 +213,7 @@ class Config:
     def is_made(self, component: str) -> bool:
         """True if the output of this job exists. A config that cannot be read makes nothing."""
         try:
-            path = self.launcher.creates(component, self.store.files)
+            path = self.launcher.context(self.store.files).creates(component)
         except ConfigError:
             return False
         return path is not None and path.exists()
@@ -256,12 +261,14 @@ class Config:
             ConfigError: if the framework refuses the config.
             RltuiError: if it cannot be run, or the disk is full.
         """
-        run = self.launcher.context(files).run
+        context = self.launcher.context(files, resume_step=resume_step, run_id=run_id)
         for component in components:
-            for resolution in self.launcher.resolutions(
-                component, files, resume_step=resume_step, run_id=run_id
-            ):
-                await self._resolver.prepare(resolution, files, run=run)
+            for resolution in context.resolutions(component):
+                await self._resolver.prepare(resolution, files, run=context.run_context.run)
+
+    def movable_ports(self, component: str, files: ConfigFiles, stays: Collection[str]) -> Sequence[PortKnob]:
+        """The ports of `component` that rltui may change, since no component in `stays` reads them."""
+        return movable_ports(component, self._setup.layout, self._framework, files, stays)
 
     def move_ports(self, component: str, *, stays: Collection[str], own: Collection[int]) -> None:
         """Choose other ports of `component` where a foreign program has taken one, unless `stays` read it.
@@ -272,8 +279,9 @@ class Config:
             RltuiError: if the config cannot be read, or the choice cannot be saved.
         """
         files = self.store.load().files
-        for movable in self.launcher.movable_ports(component, files, stays):
-            port = self.launcher.chosen_port(movable, files)
+        for movable in self.movable_ports(component, files, stays):
+            chosen = self.launcher.context(files).run_context.overrides
+            port = int(chosen.get(movable.knob, movable.port))
             holders = [holder for offset in (0, *movable.more) for holder in port_holders(port + offset)]
             if all(holder.pid in own for holder in holders):
                 continue
@@ -303,18 +311,16 @@ class Config:
         """
         self.store.load()
         files = self.store.snapshot(attempt_dir)
-        resolved: dict[str, str] = {}
-        for resolution in self.launcher.resolutions(component, files, resume_step=resume_step, run_id=run_id):
-            run = self.launcher.context(files).run
-            result = await self._resolver.make(resolution, files, run=run, into=attempt_dir / _RESOLVED)
-            resolved.update(result.files)
-            if not result.is_cached and resolution.notes:
-                self._events.journal.add("config", "; ".join(resolution.notes), component=component)
-        passed = self.launcher.passed(component, files, resume_step=resume_step, run_id=run_id)
-        write_passed(attempt_dir, passed)
-        launch = self.launcher.launch(
-            component, files, resume_step=resume_step, run_id=run_id, resolved=resolved
+        context = self.launcher.context(files, resume_step=resume_step, run_id=run_id)
+        made = await self._resolver.make(
+            context.resolutions(component), files, run=context.run_context.run, into=attempt_dir / _RESOLVED
         )
+        for note in made.notes:
+            self._events.journal.add("config", note, component=component)
+        write_passed(attempt_dir, context.passed(component))
+        launch = self.launcher.context(
+            files, resume_step=resume_step, run_id=run_id, resolved=made.files
+        ).launch(component)
         if launch.ready is not None and launch.ready.file is not None:
             self._remove_ready_file(Path(launch.ready.file))
         return launch

@@ -94,7 +94,9 @@ class EvalServers:
         Raises:
             ConfigError: if there is none.
         """
-        model = self._setup.framework.evaluation.model(files, self._config.launcher.context(files), target)
+        model = self._setup.framework.evaluation.model(
+            files, self._config.launcher.context(files).run_context, target
+        )
         places = [place for place in model.places if _has_weights(Path(place), model.marker)]
         if places:
             return EvalModel(model.kind, model.label, places[0], model.step)
@@ -172,7 +174,7 @@ class EvalServers:
         placement = self._find_placement(model, files)
         if isinstance(placement, str):
             raise RltuiError(f"no server for {model.label}: {placement}")
-        context = self._config.launcher.context(files)
+        context = self._config.launcher.context(files).run_context
         with socket.socket() as probe:  # frees the port that it was given
             probe.bind(("127.0.0.1", 0))
             port: int = probe.getsockname()[1]
@@ -204,11 +206,11 @@ class EvalServers:
         """The device with the most room, and how much of it; a reason in words where there is none."""
         framework = self._setup.framework
         engine = framework.gpu_needs.engine(files)
-        names = self._config.launcher.context(files).devices
+        names = self._config.launcher.context(files).run_context.devices
         devices = [(name, chosen[0]) for name in names if (chosen := self._readings.chosen(name))]
         # where nothing of the run has devices, the server of an evaluation needs none, either
         automatic = (spec.id for spec in self._setup.layout.automatic)
-        if not devices or not any(self._config.launcher.gpus(name, files) for name in automatic):
+        if not devices or not any(self._config.launcher.context(files).gpus(name) for name in automatic):
             return _Placement("", "")
         share = _UTILIZATION if engine is None else engine.utilization
         try:

@@ -206,7 +206,7 @@ class EvalWork:
         call = EvalCall(
             request, address.url, served_model.model, str(results), programs, address.key_variable
         )
-        command = setup.framework.evaluation.command(files, launcher.context(files), call)
+        command = setup.framework.evaluation.command(files, launcher.context(files).run_context, call)
         arguments: dict[str, str | tuple[str, ...]] = {
             "base_url": address.url,
             "model": served_model.model,

@@ -12,6 +12,7 @@ from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
 from rltui.services.config.store import ConfigStore
+from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launcher
@@ -47,7 +48,7 @@ class RemedyAdvisor:
     def _advice(self, component: str, memory: OutOfMemory) -> Advice:
         files = self._store.files
         # the one that `cuda:N` means; the only one where the text names none
-        devices = self._launcher.devices(component, files)
+        devices = assigned_devices(component, self._launcher.context(files))
         index = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
         device = devices[index] if index is not None and index < len(devices) else None
         forecasts = () if device is None else self._restart_of_all(files, device)

@@ -252,7 +252,7 @@ class Planner:
             *(
                 Problem(message=f"{name} cannot be started: {fault.reason}; {fault.hint}".rstrip("; "))
                 for name in plan.start
-                if (fault := self._config.launcher.missing_value(name, store.files)) is not None
+                if (fault := self._config.launcher.context(store.files).missing_value(name)) is not None
             ),
             *(shared_configs(store.base(), record) if is_first_start else ()),
         )
@@ -275,9 +275,9 @@ class Planner:
         staying = set(self._processes.alive()).difference(plan.stop)
         for name in plan.start:
             launcher, files = self._config.launcher, self._config.store.files
-            if launcher.movable_ports(name, files, staying):
+            if self._config.movable_ports(name, files, staying):
                 continue  # another is chosen at the start
-            port = None if name in plan.stop else launcher.port(name, files)
+            port = None if name in plan.stop else launcher.context(files).port(name)
             holders = [] if port is None else port_holders(port)
             if foreign := [holder for holder in holders if holder.pid not in ending]:
                 message = (

@@ -256,7 +256,7 @@ class Processes:
         return not self.is_made(component)
 
     def lock_output(self, component: str) -> str | None:
-        path = self._config.launcher.creates(component, self._config.store.files)
+        path = self._config.launcher.context(self._config.store.files).creates(component)
         if path is None:
             return None
         folder = paths.state_dir() / "making"
@@ -298,7 +298,7 @@ class Processes:
         )
 
     def can_move(self, component: str) -> bool:
-        return bool(self._config.launcher.movable_ports(component, self._config.store.files, self.alive()))
+        return bool(self._config.movable_ports(component, self._config.store.files, self.alive()))
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         await self.terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)

@@ -258,14 +258,16 @@ class Servers:
 
     def _reset(self, address: ServerAddress) -> ServiceCall | Missing | None:
         files, launcher = self._config.store.files, self._config.launcher
-        return self._setup.framework.servers.weights_reset(files, launcher.context(files), address.root)
+        return self._setup.framework.servers.weights_reset(
+            files, launcher.context(files).run_context, address.root
+        )
 
     def resets(self) -> list[ServiceCall]:
         """Calls to the servers of another experiment, made before the jobs of this run start."""
         if not self._setup.record.inference_of:
             return []
         calls = ((server.address.key_variable, self._reset(server.address)) for server in self._servers)
-        service_calls = self._config.launcher.service_calls(self._config.store.files, resume_step=None)
+        service_calls = self._config.launcher.context(self._config.store.files).service_calls()
         resets = [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
         return [*(call for call in service_calls if call.component == "inference"), *resets]
 

@@ -17,6 +17,7 @@ from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers
 from rltui.errors import ConfigError
+from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.job_status import JobStatus
 from rltui.services.queue_states import beside_queue
 from rltui.services.runs.observed import title_of
@@ -160,7 +161,7 @@ class StatusBuilder:
     def _gpus(self, component: str) -> tuple[int, ...]:
         """Indices of its devices; none where the config cannot be read, which the event bus reports."""
         try:
-            devices = self.config.launcher.devices(component, self.config.store.files)
+            devices = assigned_devices(component, self.config.launcher.context(self.config.store.files))
         except ConfigError:
             return ()
         return tuple(device.index for device in devices)
@@ -177,7 +178,7 @@ class StatusBuilder:
     def _reason(self, runner: ComponentRunner) -> str | None:
         name = runner.spec.id
         if runner.attempt is None and not runner.lifecycle.busy and self.config.is_made(name):
-            output_path = self.config.launcher.creates(name, self.config.store.files)
+            output_path = self.config.launcher.context(self.config.store.files).creates(name)
             return f"not needed: {output_path} exists"
         if runner.lifecycle.state is ComponentState.WAITING and self.config.makes_configs:
             return runner.lifecycle.reason or "waiting for its config, which the framework is writing"

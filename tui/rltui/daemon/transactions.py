@@ -197,10 +197,10 @@ class Transactions:
             ConfigError: if the config cannot be understood.
             RltuiError: if a required call fails.
         """
-        calls = self._config.launcher.service_calls(
+        context = self._config.launcher.context(
             self._config.store.files, resume_step=self._observation.resume_step
         )
-        for call in calls:
+        for call in context.service_calls():
             runner = self._runners.get(call.component)
             if runner is not None and runner.lifecycle.alive and call.component not in plan.start:
                 await self._call(call)

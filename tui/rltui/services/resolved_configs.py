@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,8 @@ _OUTPUT_FOLDER = "made"
 class ResolvedFiles:
     files: Mapping[str, str]
     """Name of an output → absolute path."""
-    is_cached: bool
+    notes: tuple[str, ...]
+    """Unexpected effects of what was not cached, in words."""
 
 
 class Resolver:
@@ -68,19 +69,30 @@ class Resolver:
         """Hash of the inputs without `Resolution.moves` → the newest result, and its number there."""
 
     async def make(
-        self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing, into: Path
+        self,
+        resolutions: Iterable[Resolution],
+        files: ConfigFiles,
+        *,
+        run: tuple[str, ...] | Missing,
+        into: Path,
     ) -> ResolvedFiles:
-        """Make the outputs and copy them to the folder `into`.
+        """Make the outputs of each and copy them to the folder `into`.
 
         Raises:
             ConfigError, RltuiError: as `prepare`.
         """
-        results, is_cached = await self.prepare(resolution, files, run=run)
-        try:
-            _write_shared(resolution, results)
-            return ResolvedFiles(_copy(results, into), is_cached)
-        except OSError as error:
-            raise _disk_error(results, error) from error
+        copies: dict[str, str] = {}
+        notes: list[str] = []
+        for resolution in resolutions:
+            results, is_cached = await self.prepare(resolution, files, run=run)
+            try:
+                _write_shared(resolution, results)
+                copies |= _copy(results, into)
+            except OSError as error:
+                raise _disk_error(results, error) from error
+            if resolution.notes and not is_cached:
+                notes.append("; ".join(resolution.notes))
+        return ResolvedFiles(copies, tuple(notes))
 
     async def prepare(
         self, resolution: Resolution, files: ConfigFiles, *, run: tuple[str, ...] | Missing

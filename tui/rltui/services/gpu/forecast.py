@@ -22,6 +22,7 @@ from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.services.config.files import FilesCache, read_snapshot
+from rltui.services.gpu.assignment import assigned_devices, engine_of
 from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape
 from rltui.services.gpu.peaks import newest_peaks
 from rltui.services.launch import Launcher
@@ -154,9 +155,9 @@ class Forecaster:
         """Device key → the memory that engines may take there."""
         budgets: dict[str, tuple[GpuBudget, ...]] = {}
         for component in self.components:
-            if (engine := self._launcher.engine(component, files)) is None:
+            if (engine := engine_of(component, self._launcher.context(files))) is None:
                 continue
-            for device in self._launcher.devices(component, files):
+            for device in assigned_devices(component, self._launcher.context(files)):
                 if (usable := device.usable_bytes) is not None:
                     size = engine.budget_bytes(usable)
                     budget = GpuBudget(component=component, utilization=engine.utilization, budget_bytes=size)
@@ -188,7 +189,7 @@ class Forecaster:
 
     def is_engine(self, component: str, files: ConfigFiles) -> bool:
         """True if it takes a fixed share of its devices' memory as it starts."""
-        return self._launcher.engine(component, files) is not None
+        return engine_of(component, self._launcher.context(files)) is not None
 
     def sharing(self, component: str, files: ConfigFiles) -> tuple[str, ...]:
         """The other components that share a device with it, in start order."""
@@ -209,19 +210,19 @@ class Forecaster:
         return tuple(sorted(self.components, key=lambda name: name not in first))
 
     def _keys(self, component: str, files: ConfigFiles) -> set[str]:
-        return {device.key for device in self._launcher.devices(component, files)}
+        return {device.key for device in assigned_devices(component, self._launcher.context(files))}
 
     def _user(
         self, component: str, files: ConfigFiles, starts: Collection[str], stops: Collection[str]
     ) -> MemoryUser:
-        devices = tuple(device.key for device in self._launcher.devices(component, files))
+        devices = tuple(device.key for device in assigned_devices(component, self._launcher.context(files)))
         user = MemoryUser(component, devices, starts=component in starts, stops=component in stops)
         if not devices:
             return user
         attempt, peak_bytes = newest_peaks(self._control, component) or (None, {})
         note = "" if attempt is None else self._changes_since(files, component, attempt)
         user = replace(user, peak_bytes=peak_bytes, peak_note=note)
-        engine = self._launcher.engine(component, files)
+        engine = engine_of(component, self._launcher.context(files))
         if engine is not None:
             return replace(user, engine=self._engines.with_measurements(engine))
         training = self._training(files)

@@ -120,7 +120,7 @@ class RunDescriber:
         if self._files is None:
             raise ConfigError("the config cannot be read")
         launcher = Launcher(self._record, self._layout, self._framework)
-        return launcher.launch(component, self._files, resume_step=None)
+        return launcher.context(self._files).launch(component)
 
     def _attempts(self, component: str) -> Iterator[AttemptDescription]:
         for number in self._control.attempts(component):
