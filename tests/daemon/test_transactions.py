@@ -192,7 +192,8 @@ async def call_services(folder: Path, call: ServiceCall, plan: Plan, *, alive: b
         for name in ("inference", "trainer")
     }
     processes = SimpleNamespace(runners=runners, run_jobs=lambda: [runners["trainer"]])
-    launcher = SimpleNamespace(service_calls=lambda files, resume_step: [call])
+    context = SimpleNamespace(service_calls=lambda: [call])
+    launcher = SimpleNamespace(context=lambda files, resume_step: context)
     config = SimpleNamespace(launcher=launcher, store=SimpleNamespace(files={}))
     transactions = transactions_of(
         processes, config, SimpleNamespace(resume_step=None), EventBus(folder / "journal.jsonl")
