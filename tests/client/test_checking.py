@@ -102,7 +102,7 @@ def test_the_verdict_is_the_first_line_and_says_why_it_cannot_start(
 ) -> None:
     """Finding U4: it said valid and startable where there was neither prime-rl nor a GPU."""
     no_gpu = GpuReport(available=False, reason="no NVIDIA driver here")
-    monkeypatch.setattr("rltui.services.gpu.sampling.read_once", lambda *_: no_gpu)
+    monkeypatch.setattr("rltui.services.gpu.account.read_once", lambda *_: no_gpu)
     (work / "own.toml").write_text('[[component]]\nid = "a"\ncommand = ["no-such-program"]\n')
     path = config(work, text)
     (work / "sft.toml").write_text((REPOSITORY / "examples/reverse_text/sft.toml").read_text())

@@ -8,7 +8,7 @@ from statistics import mean, quantiles
 import pytest
 
 from rltui.services.gpu.nvml import NvmlReader
-from rltui.services.gpu.nvml_device import MAX_AGE_S
+from rltui.services.gpu.nvml.device import MAX_AGE_S
 
 pytestmark = pytest.mark.gpu
 

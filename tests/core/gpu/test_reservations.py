@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation, GpuShare
+from rltui.core.gpu.report import GpuDevice, GpuReservation, GpuShare
 from rltui.core.gpu.reservations import (
     contention,
     free_devices,
     other_experiments,
     pressing,
     reservation_text,
-    with_reservations,
+    with_claims,
 )
 
 GIB = 1 << 30
@@ -37,9 +37,7 @@ def test_what_is_held_already_is_not_claimed_twice() -> None:
     assert other.left_bytes == 50 * GIB, "that was inference"
     (reserved,) = pressing(loading, [claim("a", 50, component="")])
     assert reserved.left_bytes == 30 * GIB
-    reserved_device = with_reservations(
-        GpuReport(available=True, devices=(loading,)), [claim("a", 50)]
-    ).devices[0]
+    (reserved_device,) = with_claims([loading], [claim("a", 50)])
     assert (reserved_device.claimed_bytes, reserved_device.unclaimed_bytes) == (30 * GIB, 30 * GIB)
     assert reservation_text(pressing(device(free=0, bytes_by_component={"a": 80}), [claim("a", 50)])) == "", (
         "all is taken"
@@ -49,22 +47,23 @@ def test_what_is_held_already_is_not_claimed_twice() -> None:
 def test_two_that_do_not_fit_are_in_each_others_way() -> None:
     empty, mine = device(), [claim("b", 50)]
     assert contention([empty], mine) is None
-    assert contention([empty], mine, others=[claim("a", 30)]) is None
-    result = contention([empty], mine, others=[claim("a", 20), claim("c", 20)])
+    assert contention(with_claims([empty], [claim("a", 30)]), mine) is None
+    result = contention(with_claims([empty], [claim("a", 20), claim("c", 20)]), mine)
     assert result == (
         "GPU 0: needs 50.0 GiB, 80.0 GiB free; 40.0 GiB reserved for a and c, which are starting",
         True,
     )
     assert contention([device(free=40)], mine) is None, "used memory is told when it is planned"
-    assert contention([empty], mine, own=[claim("b", 40, component="trainer")]) is None, "its own affair"
+    trainer = claim("b", 40, component="trainer")
+    assert contention(with_claims([empty], [trainer]), mine) is None, "its own affair"
 
     full_device = device(free=40, bytes_by_component={"a": 40})
     assert contention([full_device], mine) is None
-    assert contention([full_device], mine, others=[claim("a", 40)], has_waited=True) == (
+    assert contention(with_claims([full_device], [claim("a", 40)]), mine, has_waited=True) == (
         "GPU 0: needs 50.0 GiB, 40.0 GiB free, 40.0 GiB held by a",
         False,
     )
-    assert contention([full_device], [claim("b", 0)], others=[claim("a", 90)]) is None, (
+    assert contention(with_claims([full_device], [claim("a", 90)]), [claim("b", 0)]) is None, (
         "nobody knows its size"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.services.gpu.accounting import LivingComponent
+from rltui.services.gpu.account import LivingComponent
 
 GIB = 1 << 30
 NOW = 1_800_000_000.0

@@ -11,7 +11,7 @@ from tests.fakes.nvml import double
 from tests.fakes.nvml.readings import GIB, Reports, Steps, readings
 
 from rltui.core.gpu.report import GpuReport
-from rltui.services.gpu.nvml_handle import NOT_LISTED, device_problem, session_reason
+from rltui.services.gpu.nvml.handle import NOT_LISTED, device_problem, session_reason
 
 EIGHT = (double.SCENARIOS / "eight.conf").read_text()
 WRITTEN = {

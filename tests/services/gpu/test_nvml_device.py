@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.nvml import double
 from tests.fakes.nvml.readings import GIB, Reports, Steps, readings
 
-from rltui.services.gpu.nvml_handle import NO_SLICES, device_problem
+from rltui.services.gpu.nvml.handle import NO_SLICES, device_problem
 
 MIG = (double.SCENARIOS / "mig.conf").read_text()
 WRITTEN = {

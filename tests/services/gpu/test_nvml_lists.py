@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.nvml.readings import GIB, MIB, Reports, Steps, readings
 
+from rltui.core.gpu.account import scaled_to
 from rltui.core.gpu.report import GpuReport
-from rltui.services.gpu.nvml_device import Identity, Partition
-from rltui.services.gpu.nvml_handle import PID_LIMIT, Entry, Handle, held_bytes, merge_entries, scaled_to
+from rltui.services.gpu.account import GpuOwners
+from rltui.services.gpu.nvml.device import Identity, Partition
+from rltui.services.gpu.nvml.handle import Handle
+from rltui.services.gpu.nvml.values import PID_LIMIT, Entry, listed_bytes, merge_entries
 
 
 def holding(*, used: int, held: int, pid: int = 42) -> str:
@@ -88,9 +91,10 @@ def test_lists_that_fail_once_stay_as_they_were(reports: Reports) -> None:
 
 
 def test_lists_that_never_fit_are_estimates(reports: Reports) -> None:
-    [report] = reports["listed_twice"]
+    report = GpuOwners(None, pids_are_real=True).with_owners(reports["listed_twice"][0])
     assert held(report) == [(42, GIB // 2), (43, GIB // 2)]
     assert all(process.estimated for process in report.devices[0].processes)
+    assert [share.used_bytes for share in report.devices[0].shares] == [GIB]
 
 
 def test_unknown_memory_of_a_process_is_asked_for_once_more(reports: Reports) -> None:
@@ -122,10 +126,10 @@ class Scripted(Handle):
 def test_process_that_shrinks_or_grows_between_the_calls() -> None:
     handle = Scripted(used=[900, 400, 400], held=[900, 300])
     memory, (process,) = Partition(handle, Identity(0)).read(0)
-    assert (memory.used, process.used_bytes, process.estimated) == (400, 300, False)
+    assert (memory.used_bytes, process.used_bytes, process.estimated) == (400, 300, False)
     handle = Scripted(used=[100, 900], held=[900])
     memory, (process,) = Partition(handle, Identity(0)).read(0)
-    assert (memory.used, process.used_bytes) == (900, 900), "it is within the later memory"
+    assert (memory.used_bytes, process.used_bytes) == (900, 900), "it is within the later memory"
 
 
 entries = st.tuples(
@@ -141,7 +145,7 @@ def test_processes_are_unique_and_hold_no_more_than_is_used(listed: list[Entry],
     pids = [process.pid for process in processes]
     assert pids == sorted({pid for _, pid, _ in listed if 0 < pid <= PID_LIMIT})
     shown = scaled_to(processes, used_bytes)
-    assert held_bytes(shown) <= used_bytes
+    assert listed_bytes(shown) <= used_bytes
     assert [process.pid for process in shown] == pids
     assert [process.used_bytes is None for process in shown] == [p.used_bytes is None for p in processes]
-    assert (shown == processes) == (held_bytes(processes) <= used_bytes)
+    assert (shown == processes) == (listed_bytes(processes) <= used_bytes)

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation
-from rltui.core.gpu.reservations import contention
-from rltui.services.gpu import reservations
-from rltui.services.gpu.reservations import ReservationFiles, other_reservations
+from rltui.core.gpu.reservations import contention, with_claims
+from rltui.services.gpu.reservations import ReservationFiles, release_devices, reserve_devices
 from rltui.services.processes import ProcessId, read_process_id
 
 GIB = 1 << 30
@@ -21,6 +20,7 @@ CARDS = tuple(
     GpuDevice(index=number, uuid=f"GPU-{number}", total_bytes=80 * GIB, free_bytes=80 * GIB)
     for number in range(2)
 )
+READ = GpuReport(available=True, devices=CARDS)
 
 
 def claim(experiment: str, size: int = 30) -> GpuReservation:
@@ -32,7 +32,7 @@ def test_of_many_that_claim_at_once_only_those_get_it_that_fit(tmp_path: Path) -
         mine = [claim(f"run-{number}")]
 
         def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
-            return mine if contention(CARDS, mine, others=others) is None else None
+            return mine if contention(with_claims(CARDS, others), mine) is None else None
 
         return ReservationFiles(f"run-{number}", tmp_path / "claims").change(decide) is not None
 
@@ -46,13 +46,13 @@ def test_a_claim_ends_with_all_who_have_it(own_user: Path) -> None:
     ours.change(lambda others: [claim("a")])
     file = own_user / "state/rltui/gpu_claims/a"
     assert file.stat().st_mode & 0o777 == 0o600
-    assert other_reservations() == (claim("a"),)
-    assert other_reservations("a") == ()
+    assert ReservationFiles("").others() == (claim("a"),)
+    assert ReservationFiles("a").others() == ()
     kept = json.loads(file.read_text())
 
     def written(**changes: object) -> tuple[GpuReservation, ...]:
         file.write_text(json.dumps(kept | changes))
-        return other_reservations()
+        return ReservationFiles("").others()
 
     gone = {"pid": kept["pid"], "start": kept["start"] - 1}
     assert written(**gone) == (), "the pid is another's now"
@@ -67,39 +67,34 @@ def test_a_claim_ends_with_all_who_have_it(own_user: Path) -> None:
         assert written(**gone) == (claim("a"),), "its component lives"
         assert user.stdin is not None
         user.stdin.close()
-    assert other_reservations() == ()
+    assert ReservationFiles("").others() == ()
     assert ours.own() == (claim("a"),)
     ReservationFiles("b").change(lambda others: None)
     assert ours.own() == (), "others may count on it by now"
     file.write_text("{")
-    assert (other_reservations(), ours.own()) == ((), ())
+    assert (ReservationFiles("").others(), ours.own()) == ((), ())
     ours.keep(())
     assert not file.exists()
     ours.keep([claim("a")], users=[ProcessId(os.getpid(), 0)])
-    assert other_reservations() == (claim("a"),)
+    assert ReservationFiles("").others() == (claim("a"),)
 
 
 @pytest.mark.usefixtures("own_user")
 def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        reservations, "read_once", lambda experiment=None: GpuReport(available=True, devices=CARDS)
-    )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    assert reservations.reserve_devices("a", 2, 40 * GIB).devices == ("1", "0")
-    reservations.release_devices("a")
-    assert reservations.reserve_devices("a", 1, 40 * GIB).devices == ("1",)
-    assert reservations.reserve_devices("b", 1, 40 * GIB).devices == ("0",)
-    refused = reservations.reserve_devices("c", 1, 40 * GIB)
+    assert reserve_devices("a", READ, 2, 40 * GIB).devices == ("1", "0")
+    release_devices("a")
+    assert reserve_devices("a", READ, 1, 40 * GIB).devices == ("1",)
+    assert reserve_devices("b", READ, 1, 40 * GIB).devices == ("0",)
+    refused = reserve_devices("c", READ, 1, 40 * GIB)
     assert refused.devices == ()
     assert "GPU 1 is reserved for a, which is starting; GPU 0 is reserved for b" in refused.reason
-    reservations.release_devices("a")
-    assert reservations.reserve_devices("c", 1, 40 * GIB).devices == ("1",)
-    reservations.release_devices("c")
+    release_devices("a")
+    assert reserve_devices("c", READ, 1, 40 * GIB).devices == ("1",)
+    release_devices("c")
     ReservationFiles("b").change(lambda others: [claim("b")])
-    reservations.release_devices("b")
-    assert reservations.reserve_devices("c", 2, 40 * GIB).devices == (), "b has claimed by itself"
-    assert reservations.reserve_devices("c", 3, 0).reason == "3 GPUs needed, 2 found"
-    monkeypatch.setattr(
-        reservations, "read_once", lambda experiment=None: GpuReport(available=False, reason="no")
-    )
-    assert reservations.reserve_devices("c", 1, 0).reason == "cannot read any GPU of this machine: no"
+    release_devices("b")
+    assert reserve_devices("c", READ, 2, 40 * GIB).devices == (), "b has claimed by itself"
+    assert reserve_devices("c", READ, 3, 0).reason == "3 GPUs needed, 2 found"
+    unread = GpuReport(available=False, reason="no")
+    assert reserve_devices("c", unread, 1, 0).reason == "cannot read any GPU of this machine: no"

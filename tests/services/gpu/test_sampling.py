@@ -13,7 +13,7 @@ from tests.waiting import retry_until
 
 from rltui.core.gpu.report import GpuDevice, GpuReport
 from rltui.errors import RltuiError
-from rltui.services.gpu import sampling
+from rltui.services.gpu import account
 from rltui.services.gpu.sampling import GpuReadings, GpuSampler
 
 LONG_S = 1000.0
@@ -196,7 +196,7 @@ def test_one_reading_is_that_or_why_there_is_none(monkeypatch: pytest.MonkeyPatc
         raise RltuiError("the driver hangs")
         yield report
 
-    monkeypatch.setattr(sampling, "readings", answers)
-    assert sampling.read_once("one") == report
-    monkeypatch.setattr(sampling, "readings", hangs)
-    assert sampling.read_once("one") == GpuReport(available=False, reason="the driver hangs")
+    monkeypatch.setattr(account, "readings", answers)
+    assert account.read_once("one") == report
+    monkeypatch.setattr(account, "readings", hangs)
+    assert account.read_once("one") == GpuReport(available=False, reason="the driver hangs")

@@ -342,7 +342,7 @@ def choose_devices(arguments: Arguments) -> str | None:
     """
     if arguments.devices is None and not arguments.single_gpu:
         return None
-    from rltui.client.memory import named_devices, roomiest_device  # reads the GPUs
+    from rltui.client.gpu import named_devices, roomiest_device  # reads the GPUs
 
     if arguments.devices is not None:
         return named_devices(arguments.devices)

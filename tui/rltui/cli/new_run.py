@@ -142,7 +142,7 @@ def _devices(arguments: Arguments, *, is_submitted: bool) -> str | None:
             "--devices selects GPUs of this machine; a job gets those of its node",
             hint="--gpus N sets the GPUs per node; the config assigns them",
         )
-    from rltui.client.memory import named_devices  # reads the GPUs
+    from rltui.client.gpu import named_devices  # reads the GPUs
 
     return named_devices(arguments.devices)
 

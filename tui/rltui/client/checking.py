@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.core import hints
@@ -284,16 +284,19 @@ def _memory(
     config_files: tuple[Path, ...], run: _Run, devices: str | None
 ) -> tuple[tuple[MemoryVerdict, ...], tuple[Blocker, ...]]:
     """The forecast for the devices of this machine; and a blocker if there are too few of them."""
-    from rltui.client.memory import verdicts  # reads the GPUs, which only `rltui check` does
-    from rltui.services.gpu.sampling import read_once
+    from rltui.client.gpu import PlannedStart, present_record  # reads the GPUs, which only `rltui check` does
+    from rltui.services.gpu.account import read_once
 
     is_elsewhere = run.layout.submits or any(spec.is_remote for spec in run.layout.automatic)
     count = None if is_elsewhere else run.framework.gpu_needs.count(run.files)
-    report = read_once()
-    if count and not report.available:
-        return (), (Blocker(reason=f"{count_text(count, 'GPU')} needed, 0 found", hint=report.reason or ""),)
     try:
-        return verdicts(config_files, run.layout_file, run.layout, run.framework, run.files, devices), ()
+        record = present_record(config_files, run.layout_file, run.layout, run.framework, run.files)
+        report = read_once(record.name)
+        if count and not report.available:
+            reason = f"{count_text(count, 'GPU')} needed, 0 found"
+            return (), (Blocker(reason=reason, hint=report.reason or ""),)
+        record = record if devices is None else replace(record, devices=devices)
+        return PlannedStart(record, run.layout, run.framework, run.files, report).verdicts(), ()
     except ConfigError as error:
         return (), (Blocker(reason=error.title, hint=error.hint),)
 

@@ -13,7 +13,7 @@ from rltui.client import down, launch
 from rltui.client.actor import actor
 from rltui.client.checking import check
 from rltui.client.draft import ConfiguredRequest, EarlierRun, owner_of, plan_record
-from rltui.client.memory import with_devices
+from rltui.client.gpu import with_devices
 from rltui.client.ports import with_ports
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints

@@ -214,7 +214,7 @@ class ExperimentReader:
         leftovers = orphans.find_leftovers(self.record, self._control, names, living=())
         if not leftovers:
             return ()
-        from rltui.services.gpu.sampling import read_once  # only where there is something to ask
+        from rltui.services.gpu.account import read_once  # only where there is something to ask
 
         return orphans.described(leftovers, gpus or read_once())
 

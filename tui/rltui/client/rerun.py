@@ -12,16 +12,14 @@ from rltui.client import creation
 from rltui.client.configured import configured
 from rltui.client.draft import ConfiguredRequest
 from rltui.client.fork import ForkStart, beginning, refuse_foreign, request_like
-from rltui.client.memory import used_devices
+from rltui.client.gpu import planned_start
 from rltui.core.provenance import differences
 from rltui.core.runs import RunOrigin, RunRow
 from rltui.errors import ConflictError
-from rltui.services.gpu.reservations import report_once
 from rltui.services.own_files import free_path
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, free_name
-from rltui.services.runs.observed import setup_of
 from rltui.services.runs.provenance import ProvenanceCollector, latest
 from rltui.services.runs.recorded_config import changed_files
 
@@ -83,17 +81,15 @@ def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[st
     if recorded is None:
         notes.append("code, versions and data were not recorded; they may have changed")
         return (), tuple(notes)
-    layout, framework, files = setup_of(planned_record)
-    report = report_once(planned_record.name)
-    devices = used_devices(planned_record, layout, framework, files, report)
-    gpus = {device.label: device.name for device in devices}
+    start = planned_start(planned_record)
+    gpus = {device.label: device.name for device in start.devices}
     surveyor = ProvenanceCollector(
         control=planned_record.control.path,
         workspace=Path(planned_record.workspace),
         output_dir=Path(planned_record.output_dir),
-        framework=framework,
-        layout=layout,
+        framework=start.framework,
+        layout=start.layout,
         config_files=planned_record.config_paths,
     )
-    now = asyncio.run(surveyor.collect(files, gpus, report.driver))
+    now = asyncio.run(surveyor.collect(start.files, gpus, start.report.driver))
     return differences(now, recorded), tuple(notes)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from rltui.core.api import Orphan
 from rltui.core.gpu.history import MemoryHistory
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuHistories, GpuReport, GpuReservation
-from rltui.core.gpu.reservations import with_reservations
+from rltui.core.gpu.reservations import with_claims
 from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.forecast import MemoryForecast
-from rltui.services.gpu.accounting import GpuOwners, Holders, LivingComponent
+from rltui.services.gpu.account import GpuOwners, Holders, LivingComponent
 from rltui.services.gpu.peaks import AttemptPeaks
 
 _RECENT = 60
@@ -44,31 +44,30 @@ class GpuAccount:
         living = [
             item for runner in self._runners.values() if (item := _living_component(runner)) is not None
         ]
-        holders = self._owners.holders(reading.devices, living, orphans)
         for item in living:
             if (handle := self._runners[item.component].handle) is not None:
                 self._peaks.follow(item.component, handle.attempt.folder)
         budgets = self._forecast.budgets()
-        sampled_at = reading.sampled_at or 0.0
         devices = tuple(
-            self._device(device, holders[device.key], budgets.get(device.key, ()), sampled_at)
-            for device in reading.devices
+            self._device(device, held, budgets.get(device.key, ()), reading.sampled_at or 0.0)
+            for device, held in self._owners.holders(reading.devices, living, orphans)
         )
         self._peaks.save()
-        report = reading.model_copy(update={"devices": devices, "interval_s": interval_s})
-        report = with_reservations(report, self._reservations()) if devices else report
-        verdicts = self._forecast.of_idle_engines(report.devices)
-        return report.model_copy(update={"verdicts": verdicts})
+        if reservations := self._reservations():
+            devices = with_claims(devices, reservations)
+        verdicts = self._forecast.of_idle_engines(devices)
+        return reading.model_copy(update={"devices": devices, "interval_s": interval_s, "verdicts": verdicts})
 
     def histories(self) -> GpuHistories:
         return GpuHistories(histories=tuple(history.history(key) for key, history in self._histories.items()))
 
     def _device(
-        self, device: GpuDevice, holders: Holders, budgets: tuple[GpuBudget, ...], sampled_at: float
+        self, device: GpuDevice, held: Holders, budgets: tuple[GpuBudget, ...], sampled_at: float
     ) -> GpuDevice:
-        processes, shares, recent = holders.processes, holders.shares, device.recent
+        """With its holders and budgets, and if its memory is known with peaks and its recent use."""
+        fields = {"budgets": budgets, **held._asdict()}
         if device.used_bytes is not None and device.total_bytes is not None:
-            shares = self._peaks.with_peaks(device.key, shares)
+            fields["shares"] = shares = self._peaks.with_peaks(device.key, held.shares)
             sizes: dict[str, int] = {}
             for share in shares:
                 label = (share.component if share.owner == "component" else None) or _OTHERS
@@ -76,10 +75,8 @@ class GpuAccount:
             self._histories.setdefault(device.key, MemoryHistory()).add(sampled_at, sizes)
             percents = self._recent.setdefault(device.key, deque(maxlen=_RECENT))
             percents.append(round(100 * device.used_bytes / max(1, device.total_bytes)))
-            recent = tuple(percents)
-        return device.model_copy(
-            update={"processes": processes, "shares": shares, "recent": recent, "budgets": budgets}
-        )
+            fields["recent"] = tuple(percents)
+        return device.model_copy(update=fields)
 
 
 def _living_component(runner: ComponentRunner) -> LivingComponent | None:

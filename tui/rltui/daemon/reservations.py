@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from rltui.core.gpu.report import GpuReservation
-from rltui.core.gpu.reservations import contention, held_bytes
+from rltui.core.gpu.reservations import contention, held_bytes, with_claims
 from rltui.core.states import ComponentState
 from rltui.core.text import GIB
 from rltui.daemon.component import ComponentRunner, UnmetDependency
@@ -137,7 +137,8 @@ class ReservationManager:
                 (reservation.experiment, reservation.component, reservation.device): reservation
                 for reservation in (*earlier, *others)
             }
-            conflict = contention(devices, needs, own=own, others=all_others.values(), has_waited=has_waited)
+            claimed = with_claims(devices, (*own, *all_others.values()))
+            conflict = contention(claimed, needs, has_waited=has_waited)
             return (*own, *needs) if conflict is None else None
 
         await asyncio.to_thread(self._files.change, decide)

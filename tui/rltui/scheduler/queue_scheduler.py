@@ -29,6 +29,7 @@ from rltui.errors import ExitCode, RltuiError
 from rltui.scheduler.stop_rules import StopRules
 from rltui.services import subprocesses
 from rltui.services.fingerprints import Fingerprints
+from rltui.services.gpu.account import read_once
 from rltui.services.gpu.reservations import release_devices, reserve_devices
 from rltui.services.queue_file import change_queue, start_lock
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
@@ -169,7 +170,7 @@ class QueueScheduler:
         if self._refused is not None and self._refused[0] == about and now < self._refused[1]:
             return "", self._refused[2]
         reservation = reserve_devices(
-            entry.name, entry.gpus or 0, entry.gpu_bytes, without=assigned_devices.keys()
+            entry.name, read_once(), entry.gpus or 0, entry.gpu_bytes, without=assigned_devices.keys()
         )
         assignment_texts = [
             f"GPU {device} is assigned to {name}" for device, name in assigned_devices.items()

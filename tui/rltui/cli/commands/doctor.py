@@ -218,8 +218,8 @@ def _sockets() -> _Answer:
 
 
 def _gpu() -> _Answer:
+    from rltui.services.gpu.account import read_once
     from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER
-    from rltui.services.gpu.sampling import read_once
 
     report = read_once()
     names = [device.name for device in report.devices]

@@ -112,7 +112,7 @@ def needs_of(record: ExperimentRecord) -> tuple[int | None, int]:
     """Number of devices that it would use here, and bytes that it needs of the fullest; none where it is
     submitted, a person named devices, or no GPU can be read.
     """
-    from rltui.client.memory import needed_bytes
+    from rltui.client.gpu import needed_bytes
 
     if record.devices or is_submitted(record):
         return None, 0

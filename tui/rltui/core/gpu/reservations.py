@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation
+from rltui.core.gpu.report import GpuDevice, GpuReservation
 from rltui.core.text import count_text, gib, join_words
 
 
-def with_reservations(report: GpuReport, reservations: Collection[GpuReservation]) -> GpuReport:
-    """Put the part of the reservations that is still to be taken on each device of the report."""
-    if not reservations:
-        return report
-    devices = tuple(
-        device.model_copy(update={"claims": pressing(device, reservations)}) for device in report.devices
-    )
-    return report.model_copy(update={"devices": devices})
+def with_claims(
+    devices: Iterable[GpuDevice], reservations: Collection[GpuReservation]
+) -> tuple[GpuDevice, ...]:
+    """The devices with the part of these reservations that is still to be taken of each."""
+    return tuple(device.model_copy(update={"claims": pressing(device, reservations)}) for device in devices)
 
 
 def pressing(device: GpuDevice, reservations: Iterable[GpuReservation]) -> tuple[GpuReservation, ...]:
@@ -66,53 +63,35 @@ class Contention(NamedTuple):
 
 
 def contention(
-    devices: Sequence[GpuDevice],
-    new_reservations: Collection[GpuReservation],
-    *,
-    own: Collection[GpuReservation] = (),
-    others: Collection[GpuReservation] = (),
-    has_waited: bool = False,
+    devices: Iterable[GpuDevice], needs: Collection[GpuReservation], *, has_waited: bool = False
 ) -> Contention | None:
-    """The memory of others that is in the way of the new ones, on the first device with too little, if any.
+    """The memory of others that is in the way of a start, on the first device with too little, if any.
 
     Memory that is simply used stands in nobody's way here: whoever starts against it was told.
 
     Args:
-        devices: of a reading.
-        new_reservations: of the start in question.
-        own: earlier ones of the same experiment.
-        others: those of other experiments.
+        devices: of a reading, with the claims of all experiments, those of the start in question left out.
+        needs: of the start: reservations of its experiment.
         has_waited: the start has waited for one of them that was starting: what that holds now is waited
             for, too.
     """
+    experiments = {need.experiment for need in needs}
     for device in devices:
-        size = sum(
-            reservation.size_bytes for reservation in new_reservations if reservation.device == device.key
-        )
-        if not size or device.free_bytes is None:
+        size = sum(need.size_bytes for need in needs if need.device == device.key)
+        if not size or device.unclaimed_bytes is None or size <= device.unclaimed_bytes:
             continue
-        theirs = pressing(device, others)
-        remaining_bytes = sum(reservation.left_bytes for reservation in (*theirs, *pressing(device, own)))
-        if size <= device.free_bytes - remaining_bytes:
-            continue
-        need = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes)} GiB free"
+        need_text = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes or 0)} GiB free"
+        theirs = [claim for claim in device.claims if claim.experiment not in experiments]
         if text := reservation_text(theirs):
-            return Contention(f"{need}; {text}", is_starting=True)
-        held_bytes = _held_by_others(device)
+            return Contention(f"{need_text}; {text}", is_starting=True)
+        held_bytes: dict[str, int] = {}
+        for share in device.shares:
+            if share.owner == "experiment" and share.experiment and share.used_bytes:
+                held_bytes[share.experiment] = held_bytes.get(share.experiment, 0) + share.used_bytes
         if has_waited and held_bytes:
-            text = f"{need}, {gib(sum(held_bytes.values()))} GiB held by {join_words(list(held_bytes))}"
-            return Contention(text, is_starting=False)
+            text = f"{gib(sum(held_bytes.values()))} GiB held by {join_words(list(held_bytes))}"
+            return Contention(f"{need_text}, {text}", is_starting=False)
     return None
-
-
-def _held_by_others(device: GpuDevice) -> Mapping[str, int]:
-    bytes_by_experiment: dict[str, int] = {}
-    for share in device.shares:
-        if share.owner == "experiment" and share.experiment and share.used_bytes:
-            bytes_by_experiment[share.experiment] = (
-                bytes_by_experiment.get(share.experiment, 0) + share.used_bytes
-            )
-    return bytes_by_experiment
 
 
 def free_devices(

@@ -18,13 +18,12 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-import rltui.core.gpu.reservations as core
 from rltui import paths
 from rltui.core.gpu.report import GpuReport, GpuReservation
+from rltui.core.gpu.reservations import free_devices, with_claims
 from rltui.core.values import Value
 from rltui.errors import ConflictError
 from rltui.services.gpu.cuda import visible_devices
-from rltui.services.gpu.sampling import read_once
 from rltui.services.own_files import FileLock, make_folder, read_own, write_atomically
 from rltui.services.processes import ProcessId, boot_identity, is_alive, read_process_id
 
@@ -125,40 +124,24 @@ class ReservationFiles:
         write_atomically(self._file, content.model_dump_json().encode())
 
 
-def report_once(experiment: str | None = None) -> GpuReport:
-    """The devices with owners, and with what experiments besides `experiment` that are starting will take."""
-    return core.with_reservations(read_once(experiment), other_reservations(experiment))
-
-
-def other_reservations(experiment: str | None = None) -> tuple[GpuReservation, ...]:
-    return ReservationFiles(experiment or "").others()
-
-
 def reserve_devices(
-    experiment: str, count: int, bytes_each: int, without: Collection[str] = ()
+    experiment: str, report: GpuReport, count: int, bytes_each: int, without: Collection[str] = ()
 ) -> FreeDevices:
-    """Reserve `count` visible devices that no experiment uses or has reserved, each with `bytes_each` bytes
-    free, for `experiment`, which this process will start: until that reserves itself, `release_devices`, or
-    the end of this process. `without`: devices that must not be used.
-
-    Blocking, for a second if the driver must be loaded.
+    """Reserve `count` visible devices of a fresh report that no experiment uses or has reserved, each with
+    `bytes_each` bytes free, for `experiment`, which this process will start: until that reserves itself,
+    `release_devices`, or the end of this process. `without`: devices that must not be used.
 
     Raises:
         RltuiError: as `ReservationFiles.change`.
     """
-    report = read_once()
     if not report.available:
         return FreeDevices((), f"cannot read any GPU of this machine: {report.reason}")
-    visible = visible_devices(report)
-    visible = tuple(device for device in visible if device.as_choice not in without)
+    visible = [device for device in visible_devices(report) if device.as_choice not in without]
     reserved = FreeDevices((), "")
 
     def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
         nonlocal reserved
-        with_reserved = [
-            device.model_copy(update={"claims": core.pressing(device, others)}) for device in visible
-        ]
-        devices, reason = core.free_devices(with_reserved, count, bytes_each)
+        devices, reason = free_devices(with_claims(visible, others), count, bytes_each)
         reserved = FreeDevices(tuple(device.as_choice for device in devices), reason)
         reservations = [
             GpuReservation(experiment=experiment, device=device.key, size_bytes=bytes_each)

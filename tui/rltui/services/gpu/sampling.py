@@ -1,6 +1,4 @@
-"""Periodic GPU readings from a thread that a hung driver may block, and single readings for short
-programs.
-"""
+"""Periodic GPU readings from a thread that a hung driver may block, and the newest one for all who ask."""
 
 from __future__ import annotations
 
@@ -8,23 +6,19 @@ import asyncio
 import contextlib
 import logging
 import math
-import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Hashable
-from contextlib import closing
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.errors import RltuiError
-from rltui.services.gpu.accounting import GpuOwners
 from rltui.services.gpu.nvml import NvmlReader
 
 log = logging.getLogger(__name__)
 
 _FIRST_INTERVAL_S = 1.0
-_READING_TIMEOUT_S = 10.0
+READING_TIMEOUT_S = 10.0
 """Longest wait for a reading. A driver may hang for minutes, and must not block everything."""
 
 
@@ -136,52 +130,6 @@ class GpuSampler:
                 self._changed.wait(remaining_s)
 
 
-def read_once(experiment: str | None = None) -> GpuReport:
-    """One reading with owners; components of `experiment` count as own. A hang of the driver is its
-    `reason`.
-    """
-    with closing(readings(None, experiment)) as reports:
-        try:
-            return next(reports)
-        except RltuiError as error:
-            return GpuReport(available=False, reason=error.title)
-
-
-def readings(interval_s: float | None, experiment: str | None = None) -> Generator[GpuReport, None, None]:
-    """Yield one reading as `read_once`, or endlessly many if an interval is given. Close it in the end.
-
-    Raises:
-        RltuiError: if the driver hangs. The thread that reads is abandoned.
-    """
-    arrived: queue.SimpleQueue[GpuReport] = queue.SimpleQueue()
-    sampler, owners = GpuSampler(lambda reading, _: arrived.put(reading)), GpuOwners(experiment)
-    if interval_s is not None:
-        sampler.set_interval(interval_s)
-    sampler.start()
-    try:
-        timeout_s = _READING_TIMEOUT_S
-        while True:
-            reading = _newest(arrived, timeout_s, sampler.reader)
-            yield owners.with_owners(reading.model_copy(update={"interval_s": interval_s}))
-            if interval_s is None:
-                return
-            timeout_s = interval_s + _READING_TIMEOUT_S
-    finally:
-        sampler.close()
-
-
-def _newest(arrived: queue.SimpleQueue[GpuReport], timeout_s: float, reader: GpuReader) -> GpuReport:
-    """Wait for the next reading; older ones that nobody fetched are skipped."""
-    try:
-        reading = arrived.get(timeout=timeout_s)
-    except queue.Empty:
-        message = f"{reader.driver} has not answered for {_READING_TIMEOUT_S:g} s"
-        raise RltuiError(message, hint=reader.stuck_hint) from None
-    while not arrived.empty():
-        reading = arrived.get()
-    return reading
-
-
 class GpuReadings:
     """The newest reading, shared by the watch that produces readings and their users. Lives on one loop."""
 
@@ -220,7 +168,7 @@ class GpuReadings:
 
     async def _after(self, count: int) -> GpuReport:
         with contextlib.suppress(TimeoutError):  # the driver hangs: what there is must do
-            async with asyncio.timeout(_READING_TIMEOUT_S):
+            async with asyncio.timeout(READING_TIMEOUT_S):
                 while self._reading_count < count:
                     self.wanted.set()
                     await self._arrived.wait()

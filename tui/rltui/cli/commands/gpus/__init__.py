@@ -54,7 +54,9 @@ def _print_json(arguments: Arguments) -> None:
             for document in documents:
                 print_json(document)
         return
-    with closing(_readings(arguments.watch)) as reports:
+    from rltui.services.gpu.account import readings
+
+    with closing(readings(arguments.watch)) as reports:
         for report in reports:
             print_json(report)
 
@@ -63,7 +65,9 @@ def _print(arguments: Arguments) -> None:
     from rltui.core.gpu.report import GpuReport  # pydantic takes 60 ms
 
     if arguments.run is None:
-        reports = _readings(arguments.watch)
+        from rltui.services.gpu.account import readings
+
+        reports = readings(arguments.watch)
     else:
         reports = (
             GpuReport.model_validate(answer) for answer in _documents_of(arguments.run, arguments.watch)
@@ -79,16 +83,6 @@ def _print(arguments: Arguments) -> None:
         else:
             for report in reports:
                 print("\n".join([*_lines(report, arguments.watch), ""]), flush=True)
-
-
-def _readings(interval_s: float | None) -> Generator[GpuReport, None, None]:
-    from rltui.core.gpu.reservations import with_reservations
-    from rltui.services.gpu.reservations import other_reservations
-    from rltui.services.gpu.sampling import readings
-
-    with closing(readings(interval_s)) as reports:
-        for report in reports:
-            yield with_reservations(report, other_reservations())
 
 
 def _documents_of(reference: str, interval_s: float | None) -> Generator[dict[str, Any], None, None]:

@@ -90,7 +90,7 @@ def _report(record: ExperimentRecord) -> OrphanReport:
     from rltui.client.reader import ExperimentReader
     from rltui.core.api import OrphanReport, Status
     from rltui.core.gpu.report import GpuReport
-    from rltui.services.gpu.sampling import read_once
+    from rltui.services.gpu.account import read_once
     from rltui.services.processes.orphans import foreign_processes
 
     with launch.connected(record) as wire:

@@ -1,4 +1,4 @@
-"""Owners of a device's used memory, by its processes, or estimated from how it changes. Pure."""
+"""Who holds a device's memory: by its processes, or estimated from how the used memory changes. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,33 @@ from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare
 _RANK = {owner: rank for rank, owner in enumerate(get_args(GpuOwner))}
 
 
+def scaled_to(processes: Sequence[GpuProcess], used_bytes: int | None) -> tuple[GpuProcess, ...]:
+    """The processes; where they hold more together than is used, since they were read a moment earlier or
+    later, all are made smaller by the same factor, as estimates.
+
+    `used_bytes`: `None` where that is unknown, or says nothing about them.
+    """
+    total = sum(process.used_bytes or 0 for process in processes)
+    if used_bytes is None or total <= used_bytes:
+        return tuple(processes)
+    scaled: list[GpuProcess] = []
+    listed = scaled_sum = 0
+    for process in processes:
+        if process.used_bytes:
+            listed += process.used_bytes
+            size = listed * used_bytes // total - scaled_sum
+            scaled_sum += size
+            process = process.model_copy(update={"used_bytes": size, "estimated": True})
+        scaled.append(process)
+    return tuple(scaled)
+
+
 def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare, ...]:
-    """`GpuDevice.shares` by these processes: every one is in one share, and the sum is `used_bytes`.
+    """`GpuDevice.shares` by these processes, which hold no more than is used: every one is in one share, and
+    the sum is `used_bytes`.
 
     - What no process accounts for is the share `hidden`. Where the only processes of unknown size belong to
       one component, it is that component's instead, as an estimate.
-    - Processes that hold more together than is used, since they were read a moment later than the total, are
-      all made smaller by the same factor, as an estimate.
     - Of unified memory most is the CPU's, and where the total is unknown so is the rest: the processes then
       stand for themselves, and nothing is hidden.
 
@@ -28,67 +48,31 @@ def shares(device: GpuDevice, processes: Sequence[GpuProcess]) -> tuple[GpuShare
         user = process.user if process.owner in ("mine", "other", "unknown") else None
         key = (process.owner, process.experiment, process.component, user)
         members.setdefault(key, []).append(process)
-    groups = [_Group(*key, tuple(of_key)) for key, of_key in members.items()]
-    used_bytes = None if device.memory_kind == "unified" else device.used_bytes
-    if used_bytes is None:
-        return _sorted(group.share(group.known_bytes) for group in groups)
-    known_bytes = sum(group.known_bytes for group in groups)
-    if known_bytes > used_bytes:
-        scaled_bytes = _scaled([group.known_bytes for group in groups], used_bytes)
-        return _sorted(
-            group.share(size, estimated=True) for group, size in zip(groups, scaled_bytes, strict=True)
-        )
-    unknown = [group for group in groups if group.is_unknown]
-    heir = unknown[0] if len(unknown) == 1 and unknown[0].owner == "component" else None
+    unknown = [key for key, group in members.items() if any(process.used_bytes is None for process in group)]
+    used_bytes, rest = attributable_bytes(device), 0
+    if used_bytes is not None:
+        rest = used_bytes - sum(process.used_bytes or 0 for process in processes)
+    heir = unknown[0] if len(unknown) == 1 and unknown[0][0] == "component" else None
     result = [
-        group.share(group.known_bytes + (used_bytes - known_bytes if group is heir else 0))
-        for group in groups
-    ]
-    if heir is None and used_bytes > known_bytes:
-        result.append(GpuShare(owner="hidden", used_bytes=used_bytes - known_bytes))
-    return _sorted(result)
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    owner: GpuOwner
-    experiment: str | None
-    component: str | None
-    user: str | None
-    processes: tuple[GpuProcess, ...]
-
-    @property
-    def known_bytes(self) -> int:
-        return sum(process.used_bytes or 0 for process in self.processes)
-
-    @property
-    def is_unknown(self) -> bool:
-        return any(process.used_bytes is None for process in self.processes)
-
-    def share(self, used_bytes: int, *, estimated: bool = False) -> GpuShare:
-        return GpuShare(
-            owner=self.owner,
-            experiment=self.experiment,
-            component=self.component,
-            user=self.user,
-            pids=tuple(process.pid for process in self.processes),
-            used_bytes=used_bytes,
-            estimated=estimated or self.is_unknown or any(process.estimated for process in self.processes),
+        GpuShare(
+            owner=key[0],
+            experiment=key[1],
+            component=key[2],
+            user=key[3],
+            pids=tuple(process.pid for process in group),
+            used_bytes=sum(process.used_bytes or 0 for process in group) + (rest if key == heir else 0),
+            estimated=key in unknown or any(process.estimated for process in group),
         )
+        for key, group in members.items()
+    ]
+    if heir is None and rest:
+        result.append(GpuShare(owner="hidden", used_bytes=rest))
+    return tuple(sorted(result, key=lambda share: (_RANK[share.owner], -share.used_bytes, share.pids)))
 
 
-def _scaled(sizes: Sequence[int], total: int) -> list[int]:
-    """Shares of `total` in proportion to `sizes`, whose sum is larger: exact, each at most its size."""
-    scaled: list[int] = []
-    sum_so_far = 0
-    for size in sizes:
-        sum_so_far += size
-        scaled.append(sum_so_far * total // sum(sizes) - sum(scaled))
-    return scaled
-
-
-def _sorted(shares: Iterable[GpuShare]) -> tuple[GpuShare, ...]:
-    return tuple(sorted(shares, key=lambda share: (_RANK[share.owner], -share.used_bytes, share.pids)))
+def attributable_bytes(device: GpuDevice) -> int | None:
+    """Used memory that its processes hold; `None` if it is unknown, or mostly that of the CPU's programs."""
+    return None if device.memory_kind == "unified" else device.used_bytes
 
 
 RELEASE_UPDATES = 30

@@ -5,28 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pynvml
 
 from rltui.core.gpu.report import GpuDevice, GpuProcess
-from rltui.services.gpu.nvml_handle import (
+from rltui.services.gpu.nvml.handle import (
     DEVICE_GONE,
     NO_SLICES,
     NOT_LISTED,
     STALE_HANDLE,
-    Build,
-    Condition,
     Handle,
-    Load,
-    Memory,
     device_problem,
-    held_bytes,
+)
+from rltui.services.gpu.nvml.values import (
+    Fields,
+    Memory,
+    listed_bytes,
     read_build,
     read_condition,
     read_load,
     read_memory,
     read_processes,
-    scaled_to,
 )
 
 
@@ -40,11 +40,8 @@ class Identity:
     uuid: str = ""
     name: str = ""
 
-
-def _problem_row(identity: Identity, problem: str) -> GpuDevice:
-    return GpuDevice(
-        index=identity.index, mig=identity.mig, uuid=identity.uuid, name=identity.name, problem=problem
-    )
+    def row(self, **fields: Any) -> GpuDevice:  # noqa: ANN401 - fields of a device
+        return GpuDevice(index=self.index, mig=self.mig, uuid=self.uuid, name=self.name, **fields)
 
 
 class GpuRoster:
@@ -67,7 +64,7 @@ class GpuRoster:
         present = {identity.uuid: identity for identity in listed if identity.uuid}
         missing = [identity for uuid, identity in self._identities.items() if uuid not in present]
         self._identities |= present
-        return tuple(_problem_row(identity, NOT_LISTED) for identity in missing)
+        return tuple(identity.row(problem=NOT_LISTED) for identity in missing)
 
 
 MAX_AGE_S = 3.0
@@ -100,7 +97,7 @@ class Partition:
         self._listing: _Listing | None = None
 
     def read(self, now: float) -> tuple[Memory, tuple[GpuProcess, ...]]:
-        """Memory, and processes that together hold no more than its `used`.
+        """Memory, and processes that together hold no more than is used, as far as two tries help.
 
         Args:
             now: seconds on a monotonic clock.
@@ -111,7 +108,7 @@ class Partition:
         memory = self._memory()
         if self._is_due(memory, now):
             memory = self._refresh_lists(memory, now)
-        return memory, scaled_to(self._listing.processes, memory.used) if self._listing else ()
+        return memory, self._listing.processes if self._listing else ()
 
     def _memory(self) -> Memory:
         return read_memory(self.handle, is_slice=self.identity.mig is not None)
@@ -120,10 +117,10 @@ class Partition:
         last = self._listing
         if last is None or now - last.read_at >= MAX_AGE_S or last.newly_unknown:
             return True
-        if memory.used is None or last.used_bytes is None:
-            return memory.used is not last.used_bytes
-        outgrown = last.agrees and held_bytes(last.processes) > memory.used
-        return outgrown or abs(memory.used - last.used_bytes) >= _CHANGE_BYTES
+        if memory.used_bytes is None or last.used_bytes is None:
+            return memory.used_bytes is not last.used_bytes
+        outgrown = last.agrees and listed_bytes(last.processes) > memory.used_bytes
+        return outgrown or abs(memory.used_bytes - last.used_bytes) >= _CHANGE_BYTES
 
     def _refresh_lists(self, memory: Memory, now: float) -> Memory:
         """Read the lists, then the memory: that order tolerates a process that grows meanwhile.
@@ -131,15 +128,15 @@ class Partition:
         One that shrinks meanwhile needs the second try. If a list fails, the earlier ones stay.
         """
         for _ in range(_MAX_TRIES):
-            processes = read_processes(self.handle, memory.total)
+            processes = read_processes(self.handle, memory.total_bytes)
             memory = self._memory()
             if processes is None:
                 break
-            agrees = memory.used is None or held_bytes(processes) <= memory.used
+            agrees = memory.used_bytes is None or listed_bytes(processes) <= memory.used_bytes
             newly_unknown = not _unknown(processes) <= _unknown(
                 self._listing.processes if self._listing else ()
             )
-            self._listing = _Listing(processes, now, memory.used, agrees, newly_unknown)
+            self._listing = _Listing(processes, now, memory.used_bytes, agrees, newly_unknown)
             if agrees:
                 break
         return memory
@@ -197,8 +194,8 @@ class Gpu:
         self.identity = identity
         self._whole: Partition | None = None
         self._slices: tuple[Partition, ...] | None = None
-        self._build = Build()
-        self._condition = Condition()
+        self._build: Fields = {}
+        self._condition: Fields = {}
         self._condition_at = -math.inf
         self._problem = ""
         self._retry_at = -math.inf
@@ -247,43 +244,21 @@ class Gpu:
             return self._problem_rows(NO_SLICES)
         return tuple(self._slice_row(partition, load, now) for partition in self._slices)
 
-    def _slice_row(self, partition: Partition, load: Load, now: float) -> GpuDevice:
+    def _slice_row(self, partition: Partition, load: Fields, now: float) -> GpuDevice:
         try:
             return self._row(partition, load, now)
         except pynvml.NVMLError as error:
             self._condition_at = -math.inf  # it may have been taken away: they are listed anew
-            return _problem_row(partition.identity, device_problem(error.value))
+            return partition.identity.row(problem=device_problem(error.value))
 
     def _problem_rows(self, problem: str) -> tuple[GpuDevice, ...]:
         identities: Iterable[Identity] = [partition.identity for partition in self._slices or ()] or [
             self.identity
         ]
-        return tuple(_problem_row(identity, problem) for identity in identities)
+        return tuple(identity.row(problem=problem) for identity in identities)
 
-    def _row(self, partition: Partition, load: Load, now: float) -> GpuDevice:
+    def _row(self, partition: Partition, load: Fields, now: float) -> GpuDevice:
         memory, processes = partition.read(now)
-        return GpuDevice(
-            index=partition.identity.index,
-            mig=partition.identity.mig,
-            uuid=partition.identity.uuid,
-            name=partition.identity.name,
-            memory_kind=memory.kind,
-            total_bytes=memory.total,
-            used_bytes=memory.used,
-            free_bytes=memory.free,
-            reserved_bytes=memory.reserved,
-            utilization=load.utilization,
-            memory_utilization=load.memory_utilization,
-            power_w=load.power_w,
-            power_limit_w=self._condition.power_limit_w,
-            temperature_c=self._condition.temperature_c,
-            sm_clock_mhz=load.sm_clock_mhz,
-            max_sm_clock_mhz=self._build.max_sm_clock_mhz,
-            memory_clock_mhz=self._condition.memory_clock_mhz,
-            throttle=self._condition.throttle,
-            ecc_errors=self._condition.ecc_errors,
-            pcie_generation=self._condition.pcie_generation,
-            pcie_width=self._condition.pcie_width,
-            nvlinks=self._build.nvlinks,
-            processes=processes,
+        return partition.identity.row(
+            **memory._asdict(), **load, **self._condition, **self._build, processes=processes
         )

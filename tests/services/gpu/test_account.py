@@ -18,7 +18,7 @@ from tests.waiting import retry_until
 
 from rltui.core.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
-from rltui.services.gpu.accounting import GpuOwners, LivingComponent
+from rltui.services.gpu.account import GpuOwners, LivingComponent
 from rltui.services.processes import ProcessId, descendants, send_signal
 from rltui.services.processes.identity import ProcessStat
 from rltui.services.processes.origin import REFRESH_S, ProcessTable

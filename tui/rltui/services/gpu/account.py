@@ -1,18 +1,24 @@
-"""Attribution of GPU memory to components, experiments and other users."""
+"""Who holds the memory of the devices: components, experiments, other users. Completes readings with it."""
 
 from __future__ import annotations
 
 import operator
+import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rltui.core.api import Orphan
+from rltui.core.gpu.account import ChangeEstimate, MemoryOwner, attributable_bytes, scaled_to, shares
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare
-from rltui.core.gpu.shares import ChangeEstimate, MemoryOwner, shares
+from rltui.core.gpu.reservations import with_claims
+from rltui.errors import RltuiError
 from rltui.services import processes
+from rltui.services.gpu.reservations import ReservationFiles
+from rltui.services.gpu.sampling import READING_TIMEOUT_S, GpuReader, GpuSampler
 from rltui.services.processes import ProcessId
 from rltui.services.processes.origin import ProcessDetails, ProcessTable
 
@@ -122,13 +128,13 @@ class GpuOwners:
     ) -> GpuReport:
         """`report`, a reading without owners, with the `holders` of every device."""
         holders = self.holders(report.devices, living, orphans)
-        devices = tuple(device.model_copy(update=holders[device.key]._asdict()) for device in report.devices)
+        devices = tuple(device.model_copy(update=held._asdict()) for device, held in holders)
         return report.model_copy(update={"devices": devices})
 
     def holders(
         self, devices: Sequence[GpuDevice], living: Sequence[LivingComponent], orphans: Sequence[Orphan]
-    ) -> Mapping[str, Holders]:
-        """Device key → the owner of every process, and the shares of the used memory.
+    ) -> Iterator[tuple[GpuDevice, Holders]]:
+        """Each device with the owner of every process, and the shares of the used memory.
 
         In another pid namespace than the driver's, as in most containers, the processes of a device that was
         assigned to components are replaced by one per component, with an estimate of its memory. This is
@@ -149,7 +155,6 @@ class GpuOwners:
         are_pids_usable = (
             self._pids_are_real or not by_device or any(owners.is_below_root(pid) for pid in local)
         )
-        holders: dict[str, Holders] = {}
         for device in devices:
             components, processes = by_device.get(device.key, ()), device.processes
             # also while it is not needed: an estimate lives from history
@@ -169,8 +174,8 @@ class GpuOwners:
                     )
                     for component in components
                 )
-            holders[device.key] = Holders(processes, shares(device, processes))
-        return holders
+            processes = scaled_to(processes, attributable_bytes(device))
+            yield device, Holders(processes, shares(device, processes))
 
     def _estimate_bytes(self, device: GpuDevice, components: Sequence[LivingComponent]) -> Mapping[str, int]:
         """Component → estimated bytes."""
@@ -245,3 +250,53 @@ def _with_estimate(process: GpuProcess, remaining: dict[str, int]) -> GpuProcess
         return process
     used_bytes, remaining[component] = max(0, remaining[component]), 0
     return process.model_copy(update={"used_bytes": used_bytes, "estimated": True})
+
+
+def read_once(experiment: str | None = None) -> GpuReport:
+    """One reading with owners, and with what experiments besides `experiment` that are starting will take.
+
+    Components of `experiment` count as own. A hang of the driver is the report's `reason`.
+    """
+    with closing(readings(None, experiment)) as reports:
+        try:
+            return next(reports)
+        except RltuiError as error:
+            return GpuReport(available=False, reason=error.title)
+
+
+def readings(interval_s: float | None, experiment: str | None = None) -> Generator[GpuReport, None, None]:
+    """Yield one reading as `read_once`, or endlessly many if an interval is given. Close it in the end.
+
+    Raises:
+        RltuiError: if the driver hangs. The thread that reads is abandoned.
+    """
+    arrived: queue.SimpleQueue[GpuReport] = queue.SimpleQueue()
+    sampler, owners = GpuSampler(lambda reading, _: arrived.put(reading)), GpuOwners(experiment)
+    reservations = ReservationFiles(experiment or "")
+    if interval_s is not None:
+        sampler.set_interval(interval_s)
+    sampler.start()
+    try:
+        timeout_s = READING_TIMEOUT_S
+        while True:
+            reading = _newest(arrived, timeout_s, sampler.reader)
+            report = owners.with_owners(reading)
+            devices = with_claims(report.devices, reservations.others())
+            yield report.model_copy(update={"devices": devices, "interval_s": interval_s})
+            if interval_s is None:
+                return
+            timeout_s = interval_s + READING_TIMEOUT_S
+    finally:
+        sampler.close()
+
+
+def _newest(arrived: queue.SimpleQueue[GpuReport], timeout_s: float, reader: GpuReader) -> GpuReport:
+    """Wait for the next reading; older ones that nobody fetched are skipped."""
+    try:
+        reading = arrived.get(timeout=timeout_s)
+    except queue.Empty:
+        message = f"{reader.driver} has not answered for {READING_TIMEOUT_S:g} s"
+        raise RltuiError(message, hint=reader.stuck_hint) from None
+    while not arrived.empty():
+        reading = arrived.get()
+    return reading

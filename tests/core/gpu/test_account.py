@@ -8,16 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rltui.core.gpu.account import (
+    RELEASE_UPDATES,
+    ChangeEstimate,
+    MemoryOwner,
+    attributable_bytes,
+    scaled_to,
+)
+from rltui.core.gpu.account import shares as shares_of_processes
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuShare, MemoryKind
-from rltui.core.gpu.shares import RELEASE_UPDATES, ChangeEstimate, MemoryOwner
-from rltui.core.gpu.shares import shares as shares_of_processes
 
 GIB = 1 << 30
 OWNERS = get_args(GpuOwner)[:-1]
 
 
 def shares(device: GpuDevice) -> tuple[GpuShare, ...]:
-    return shares_of_processes(device, device.processes)
+    return shares_of_processes(device, scaled_to(device.processes, attributable_bytes(device)))
 
 
 sizes = st.none() | st.integers(0, 200 * GIB)

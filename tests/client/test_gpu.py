@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rltui.client import memory
+from rltui.client import gpu
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuShare
 from rltui.errors import UsageError
 from rltui.services import layout_files
@@ -31,17 +31,17 @@ def of_box(
         for index, free in enumerate(free_gib)
     )  # fmt: skip
     gpu_report = GpuReport(available=bool(devices), devices=devices, **report)
-    monkeypatch.setattr(memory, "report_once", lambda experiment=None: gpu_report)
+    monkeypatch.setattr(gpu, "read_once", lambda experiment=None: gpu_report)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def test_single_gpu_is_the_one_with_most_room(monkeypatch: pytest.MonkeyPatch) -> None:
     of_box(monkeypatch, 20, 70, 70)
-    assert memory.roomiest_device() == ("1", "all components share GPU 1: 70.0 of 80.0 GiB free")
+    assert gpu.roomiest_device() == ("1", "all components share GPU 1: 70.0 of 80.0 GiB free")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,2")
-    assert memory.roomiest_device()[0] == "2", "among those that are visible"
+    assert gpu.roomiest_device()[0] == "2", "among those that are visible"
     of_box(monkeypatch, reason="no driver")
-    assert memory.roomiest_device() == (
+    assert gpu.roomiest_device() == (
         None,
         "--single-gpu: cannot read any GPU of this machine (no driver)",
     )
@@ -49,14 +49,14 @@ def test_single_gpu_is_the_one_with_most_room(monkeypatch: pytest.MonkeyPatch) -
 
 def test_named_devices_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     of_box(monkeypatch, 20, 70)
-    assert memory.named_devices("1, 0") == "1,0"
-    assert memory.named_devices("GPU-1") == "GPU-1"
-    assert memory.named_devices(" none ") == "none"
+    assert gpu.named_devices("1, 0") == "1,0"
+    assert gpu.named_devices("GPU-1") == "GPU-1"
+    assert gpu.named_devices(" none ") == "none"
     for wrong in ("2", "0,0", "0,7", "none,0"):
         with pytest.raises(UsageError, match="must list GPUs of this machine, each once"):
-            memory.named_devices(wrong)
+            gpu.named_devices(wrong)
     of_box(monkeypatch, reason="no driver")
-    assert memory.named_devices("3") == "3", "nobody knows better"
+    assert gpu.named_devices("3") == "3", "nobody knows better"
 
 
 LAYOUT = """\
@@ -79,19 +79,19 @@ def test_what_all_components_need_of_their_devices(tmp_path: Path, monkeypatch: 
     record = ExperimentRecord(
         "a", str(tmp_path / "a"), str(tmp_path), (), str(tmp_path / "run.toml"), "generic", 1.0
     )
-    engine = memory.needed_bytes(record)["/GPU-0f"]
+    engine = gpu.needed_bytes(record)["/GPU-0f"]
     assert 40 * GIB < engine < 41 * GIB, "its share, and what comes on top"
-    assert memory.needed_bytes(record) == {"/GPU-0f": engine, "/GPU-1f": engine, "/GPU-2f": 0}
+    assert gpu.needed_bytes(record) == {"/GPU-0f": engine, "/GPU-1f": engine, "/GPU-2f": 0}
     attempt = ControlFolder(tmp_path / "a").attempt_dir("trainer", 1)
     attempt.mkdir(parents=True)
     write_peaks(attempt, {"/GPU-1f": 30 * GIB, "/GPU-2f": 20 * GIB})
-    assert memory.needed_bytes(record) == {
+    assert gpu.needed_bytes(record) == {
         "/GPU-0f": engine,
         "/GPU-1f": engine + 30 * GIB,
         "/GPU-2f": 20 * GIB,
     }
     of_box(monkeypatch, reason="no driver")
-    assert memory.needed_bytes(record) == {}
+    assert gpu.needed_bytes(record) == {}
 
 
 RL = """\
@@ -119,7 +119,7 @@ def test_a_run_is_kept_off_devices_of_other_experiments(
 
     def moved(*free_gib: int, serving: tuple[int, ...] = ()) -> tuple[str, tuple[str, ...]]:
         of_box(monkeypatch, *free_gib, serving=serving)
-        now, why = memory.with_devices(record)
+        now, why = gpu.with_devices(record)
         return now.devices, why
 
     assert moved(80, 80) == ("", ()), "nobody is in the way"
@@ -131,6 +131,6 @@ def test_a_run_is_kept_off_devices_of_other_experiments(
     assert moved(40, 2, serving=(0,)) == ("", (shared,))
     of_box(monkeypatch, 40, 80, serving=(0,))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert memory.with_devices(record) == (record, (shared,)), "the person's choice"
+    assert gpu.with_devices(record) == (record, (shared,)), "the person's choice"
     named = replace(record, devices="0")
-    assert memory.with_devices(named) == (named, ())
+    assert gpu.with_devices(named) == (named, ())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rltui.core.gpu.report import GpuDevice, GpuReport
 
 if TYPE_CHECKING:  # these import pynvml
-    from rltui.services.gpu.nvml_device import Gpu, GpuRoster
+    from rltui.services.gpu.nvml.device import Gpu, GpuRoster
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class NvmlReader:
         except ImportError:
             self._reason = "the Python package nvidia-ml-py is missing or broken: reinstall rltui"
             return
-        from rltui.services.gpu.nvml_handle import session_reason
+        from rltui.services.gpu.nvml.handle import session_reason
 
         try:
             nvml.nvmlInit()
@@ -100,7 +100,7 @@ class NvmlReader:
             log.debug("nvmlShutdown failed with code %d", error.value)
 
     def _read(self) -> GpuReport:
-        from rltui.services.gpu.nvml_handle import NO_DEVICES, session_reason
+        from rltui.services.gpu.nvml.handle import NO_DEVICES, session_reason
 
         try:
             count = self._nvml.nvmlDeviceGetCount()
@@ -121,7 +121,7 @@ class NvmlReader:
         return GpuReport(available=True, driver=self._driver, devices=devices, sampled_at=time.time())
 
     def _read_devices(self, count: int) -> tuple[GpuDevice, ...]:
-        from rltui.services.gpu.nvml_device import Gpu, GpuRoster
+        from rltui.services.gpu.nvml.device import Gpu, GpuRoster
 
         self._roster = self._roster or GpuRoster()
         now = self._monotonic()
