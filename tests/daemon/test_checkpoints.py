@@ -10,7 +10,7 @@ from tests.daemon.conftest import make_checkpoints
 from rltui.core.api import RollbackOffer
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.edit_log import EditRecord, FileEdit
-from rltui.core.health import Finding, RuleId
+from rltui.core.health import RULES, Finding
 from rltui.core.run_tracks import RunTracks
 from rltui.daemon.health import _last_good
 from rltui.daemon.supervisor import Supervisor
@@ -43,8 +43,8 @@ class Room:
     def resume(self, step: int | None) -> None:
         self.journal.add("resume", "x", step=step)
 
-    def offer(self, since: int = 56, rule: RuleId = "reward-collapse") -> RollbackOffer | None:
-        self.found = [Finding(rule, "reward collapsed", "error", "trainer", since, "0.9 to 0.0", "lower it")]
+    def offer(self, since: int = 56, rule: str = "reward-collapse") -> RollbackOffer | None:
+        self.found = [Finding(RULES[rule], "reward collapsed", since, "0.9 to 0.0", "lower it", "error")]
         self.health.refresh(RunTracks())
         return self.checkpoints.offer
 

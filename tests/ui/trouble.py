@@ -17,7 +17,7 @@ from tests.fakes.experiment import (
 
 from rltui.core.api import Bottleneck, Lost, Orphan, Plan, Request, RollbackOffer, Status
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.health import Finding, health_issue_of
+from rltui.core.health import RULES, Finding, health_issue_of
 from rltui.core.states import ComponentState
 
 GPU_REASON = (
@@ -63,12 +63,13 @@ REMEDIES = (
 
 EDIT = "trainer.optim.lr 1e-6 → 0.01"
 COLLAPSE = Finding(
-    "reward-collapse", "reward collapsed", "error", "orchestrator", 43,
+    RULES["reward-collapse"], "reward collapsed", 43,
     "the reward was 0.96 around step 38 and has been at most 0.01 since step 43",
     "go back to an earlier checkpoint with a lower learning rate",
+    "error",
 )  # fmt: skip
 RUNAWAY = Finding(
-    "kl", "KL out of range", "warning", "trainer", 42,
+    RULES["kl"], "KL out of range", 42,
     "the KL between trainer and sampler has been 4.59 since step 42; expected at most 0.2",
     "lower the learning rate",
 )  # fmt: skip
@@ -78,7 +79,7 @@ def unwell_status() -> Status:
     """A run that goes on and has forgotten everything, after an edit."""
     back = RollbackOffer(edit=EDIT, component="trainer", reason="reward collapsed", resume_step=40)
     concerns = tuple(
-        health_issue_of(each, component=each.role, last_good=40, edits=(EDIT,), back=back)
+        health_issue_of(each, component=each.rule.role, last_good=40, edits=(EDIT,), back=back)
         for each in (COLLAPSE, RUNAWAY)
     )
     status = running_status()

@@ -10,7 +10,7 @@ from pathlib import Path
 from rltui.core import hints
 from rltui.core.api import Alert, RollbackOffer
 from rltui.core.checkpoints import GOOD, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.health import damages
+from rltui.core.health import RULES
 from rltui.core.text import size_text
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
@@ -74,7 +74,8 @@ class CheckpointService:
     def offer(self) -> RollbackOffer | None:
         """The way back where the run has gone bad; `None`: it is well, or there is no such checkpoint."""
         concerns = self._observation.health.concerns
-        return next((issue.back for issue in concerns if damages(issue.id) and issue.back is not None), None)
+        backs = (issue.back for issue in concerns if RULES[issue.id].damages)
+        return next(filter(None, backs), None)
 
     async def remove(self, retention: Retention, only: Collection[int]) -> tuple[PrunePlan, list[Path]]:
         """Set aside the checkpoints that `retention` leaves over, if their step is among `only`.

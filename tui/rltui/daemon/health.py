@@ -12,7 +12,7 @@ from rltui.core.api import Alert, Bottleneck, HealthIssue, RollbackOffer
 from rltui.core.bottleneck import BottleneckKnobs, bottleneck
 from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.events import entry_data
-from rltui.core.health import Finding, Thresholds, damages, findings, health_issue_of, spoils
+from rltui.core.health import Case, Finding, Thresholds, findings, health_issue_of, spoils
 from rltui.core.run_tracks import RunTracks
 from rltui.daemon.events import EventBus
 from rltui.daemon.suspects import Suspects
@@ -92,17 +92,17 @@ class RunHealth:
     def refresh(
         self, run: RunTracks, *, now: float | None = None, started: float = 0.0, is_over: bool = False
     ) -> bool:
-        """Evaluate the metrics of `run`, with `now` and `started` as for `findings`; returns whether anything
+        """Evaluate the metrics of `run`, with `now` and `started` as in `Case`; returns whether anything
         changed.
 
         `is_over`: no component works that could wait for another.
         """
         previous = self.concerns, self.bottleneck
-        issues = findings(run, self._thresholds, now=now, started=started)
+        issues = findings(Case(run, self._thresholds, now, started))
         checkpoints = self._folder.checkpoints() if issues else []
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in checkpoints}
-        first_bad_step = min((finding.since for finding in issues if spoils(finding.rule)), default=math.inf)
+        first_bad_step = min((finding.since for finding in issues if finding.rule.spoils), default=math.inf)
         self.concerns = tuple(
             self._health_issue(finding, levels, min(first_bad_step, finding.since)) for finding in issues
         )
@@ -145,17 +145,17 @@ class RunHealth:
     ) -> HealthIssue:
         """`unwell`: the first step that is not good any more, by whatever rule."""
         last_good, back = self._way_back(finding, checkpoints, unwell)
-        key = (finding.rule, last_good)
+        key = (finding.rule.id, last_good)
         if key not in self._edits:
             self._edits[key] = self._edits_since(last_good)
         return health_issue_of(
             finding,
-            component=self._names.get(finding.role),
+            component=self._names.get(finding.rule.role),
             last_good=last_good,
             edits=self._edits[key],
             back=back,
             name=name_if_needed(self._experiment) if self._experiment is not None else None,
-            more_advice=self._advice.get(finding.rule, ""),
+            more_advice=self._advice.get(finding.rule.id, ""),
             no_resume=self._folder.files.no_resume,
         )
 
@@ -167,8 +167,8 @@ class RunHealth:
 
         No way back where an earlier checkpoint would not mend it.
         """
-        suspect = self._suspects.of(unwell) if spoils(finding.rule) else None
-        last_good = _last_good(checkpoints, unwell) if spoils(finding.rule) else None
+        suspect = self._suspects.of(unwell) if finding.rule.spoils else None
+        last_good = _last_good(checkpoints, unwell) if finding.rule.spoils else None
         if suspect is not None and last_good is not None and last_good > suspect.effect:
             last_good = max((step for step in checkpoints if step <= suspect.effect), default=None)
         if last_good is None or self._experiment is None or self._folder.files.no_resume:
@@ -180,12 +180,12 @@ class RunHealth:
             # half the rate is what all rules of damage advise
             rate = self._rate
             halved: dict[str, str | None] = {} if rate is None else {rate[0]: f"{rate[1] / 2:g}"}
-            edits = halved if damages(finding.rule) else None
+            edits = halved if finding.rule.damages else None
         if edits is None:
             return last_good, None
         return last_good, RollbackOffer(
             edit=suspect.record.words if suspect is not None else "",
-            component=self._names.get(finding.role, ""),
+            component=self._names.get(finding.rule.role, ""),
             reason=f"{finding.word}: {finding.evidence}",
             resume_step=last_good,
             edits=edits,
