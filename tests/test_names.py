@@ -22,7 +22,6 @@ EXCEPTIONS = {
     "cli/arguments.py": "help text: ids to choose from, as an example",
     "cli/command_list.py": "help text: what a command is for; listed before anything is imported",
     "cli/commands/convert.py": "example of a command line",
-    "cli/commands/doctor.py": "its page has a line for each framework whose checkout a person may have",
     "cli/commands/init.py": "names of the workspaces in examples/, which are chosen by framework",
     "cli/commands/runs/add.py": "help text: results of which program it takes",
     "cli/commands/trust.py": "example of a command line",

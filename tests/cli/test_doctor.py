@@ -64,7 +64,7 @@ def test_the_verdict_is_first_and_the_next_command_last(
 
     names = {"python": True, "tmux": True, "gpu": False, "demo": False, "prime-rl": False}
     checks = [(name, is_essential, check(name)) for name, is_essential in names.items()]
-    monkeypatch.setattr(doctor, "_CHECKS", checks)
+    monkeypatch.setattr(doctor, "_checks", lambda: checks)
     assert main(["doctor"]) == code
     first, *_, last = capsys.readouterr().out.splitlines()
     assert (first, last.startswith("Next: "), last.endswith(command)) == (verdict, True, True)

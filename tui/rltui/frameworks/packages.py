@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+MOST_USED = "prime-rl"
+"""The framework that rltui is mostly used with: what a machine is said to be ready for."""
 LISTED = ("prime-rl", "verifiers", "vllm", "torch")
 """Columns of a list of runs."""
 RECORDED = ("prime-rl", "verifiers", "verifiers-rl", "vllm", "torch", "transformers")

@@ -150,6 +150,15 @@ def conversions() -> str:
     )
 
 
+def with_checkout() -> tuple[Framework, ...]:
+    """The frameworks that are run from a checkout of their own, each in one generation."""
+    return tuple(
+        framework
+        for framework in _all_frameworks()
+        if framework.checkout is not None and family_of(framework.id) == framework.id
+    )
+
+
 def checkouts() -> tuple[Checkout, ...]:
     """The checkouts of all frameworks that are run from one, each once."""
     return tuple(

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,19 +28,21 @@ from rltui.cli.table import room, wrap
 from rltui.core import hints
 from rltui.core.text import GIB, gib, join_words
 from rltui.errors import RltuiError, UsageError
+from rltui.frameworks.packages import MOST_USED
 from rltui.services.logind import at_logout
 from rltui.services.own_files import FileLock, make_folder, write_atomically
 from rltui.services.processes.identity import require_proc
 
 if TYPE_CHECKING:
     from rltui.client.nodes import NodeFinding
+    from rltui.frameworks.base import Checkout, Framework
 
 _ADVISED_OPEN_FILES = 32000
 """Limit that prime-rl's documentation advises for many concurrent rollouts."""
 _LITTLE_DISK_BYTES = 5 * GIB
 _ANSWER_S = 5.0
-_NEEDS_OF_PRIME_RL = {"gpu": "no GPU", "prime-rl": "no checkout"}
-"""Name of a check → what is missing if it fails."""
+_NEEDS_OF_RUNS = {"gpu": "no GPU", MOST_USED: "no checkout"}
+"""Name of a check → what runs of that framework lack if it fails."""
 _NAME_WIDTH = 15
 """Cells of a check's sign and name."""
 
@@ -80,7 +83,7 @@ def doctor(arguments: Arguments) -> int:
         return _of_nodes(arguments)
     if arguments.config or arguments.layout:
         raise UsageError("a config, layout or run is only for --nodes", hint="add --nodes, or leave it out")
-    findings = [_finding(*check) for check in _CHECKS]
+    findings = [_finding(*check) for check in _checks()]
     if arguments.json:
         print_json(_Report(_is_ready(findings), _verdict(findings), _next(findings), findings))
     else:
@@ -112,16 +115,16 @@ def _verdict(findings: Sequence[_Finding]) -> str:
         return f"not ready: {join_words(names)}"
     missing = {finding.name for finding in findings if not finding.ok}
     demo = "not ready for the demo" if "demo" in missing else "ready for the demo"
-    if reasons := [text for name, text in _NEEDS_OF_PRIME_RL.items() if name in missing]:
-        return f"{demo}; not ready for prime-rl: {join_words(reasons)}"
-    return f"{demo}; ready for prime-rl"
+    if reasons := [text for name, text in _NEEDS_OF_RUNS.items() if name in missing]:
+        return f"{demo}; not ready for {MOST_USED}: {join_words(reasons)}"
+    return f"{demo}; ready for {MOST_USED}"
 
 
 def _next(findings: Sequence[_Finding]) -> str:
     missing = {finding.name for finding in findings if not finding.ok}
     if not _is_ready(findings):
         return str(hints.DOCTOR)
-    if missing.isdisjoint(_NEEDS_OF_PRIME_RL):
+    if missing.isdisjoint(_NEEDS_OF_RUNS):
         return hints.CHECK_WITH(config="rl.toml") if Path("rl.toml").exists() else str(hints.CHECK)
     return str(hints.DEMO) if "demo" not in missing else "pip install 'rltui[local]'"
 
@@ -242,30 +245,50 @@ def _engine() -> _Answer:
 
 def _uv() -> _Answer:
     path = shutil.which("uv")
-    text = path or "not found; prime-rl needs it: https://docs.astral.sh/uv"
+    text = path or f"not found; {MOST_USED} needs it: https://docs.astral.sh/uv"
     return path is not None, text
 
 
-def _prime_rl() -> _Answer:
+def _checkout(framework: Framework) -> _Answer:
+    from rltui.services import checkout
+
+    spec = framework.checkout
+    assert spec is not None
+    folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
+    if folder is None:
+        lack = f"no {'checkout' if spec.generations else f'{spec.project} project'} in this folder or above"
+        return False, f"{lack}; to use another: export {spec.variable}=FOLDER"
+    return _tree(folder, framework) if spec.generations else _packages(folder, spec)
+
+
+def _tree(folder: Path, framework: Framework) -> _Answer:
+    """Describe a checkout that has the framework's own sources."""
     from rltui.frameworks import registry
     from rltui.services import checkout
     from rltui.services.config.models import FrameworkModels
 
-    spec = registry.get("prime-rl").checkout
-    assert spec is not None
-    folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
-    if folder is None:
-        text = f"no checkout in this folder or above; to use another: export {spec.variable}=FOLDER"
-        return False, text
-    generation = checkout.generation_of(folder, spec)
-    title = registry.get(generation).title if generation is not None else "unknown generation"
+    assert framework.checkout is not None
+    generation = checkout.generation_of(folder, framework.checkout)
+    framework = framework if generation is None else registry.get(generation)
+    title = "unknown generation" if generation is None else framework.title
     segments = [str(folder), title, _commit(folder) or "no git history: unknown date"]
-    with contextlib.closing(FrameworkModels(registry.get(generation or "prime-rl"), Path.cwd())) as models:
+    with contextlib.closing(FrameworkModels(framework, Path.cwd())) as models:
         versions = models.versions(())
     if versions:
         segments.append(", ".join(f"{name} {version}" for name, version in versions.items()))
     segments.append(f"its validators cannot run: {models.reason}" if models.reason else "its validators run")
     return generation is not None, " · ".join(segments)
+
+
+def _packages(folder: Path, spec: Checkout) -> _Answer:
+    """Describe a project that the framework is installed into."""
+    from rltui.services import checkout
+
+    packages = checkout.installed_packages(folder)
+    if reason := spec.lacking(packages) if spec.lacking is not None else "":
+        return False, f"{folder} · {reason}; {spec.instead}"
+    version = next((f"{name} {packages[name]}" for name in spec.dependents[::-1] if name in packages), "")
+    return bool(version), f"{folder} · {version or 'not installed yet: uv sync'}"
 
 
 def _commit(folder: Path) -> str:
@@ -279,24 +302,6 @@ def _commit(folder: Path) -> str:
         return _first_line(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
     commit = commit_of(folder)
     return f"commit {commit[:9]}" if commit else ""
-
-
-def _verifiers() -> _Answer:
-    from rltui.frameworks import registry
-    from rltui.services import checkout
-
-    spec = registry.get("verifiers").checkout
-    assert spec is not None
-    folder = checkout.NearbyCheckout(spec, workspace=Path.cwd()).folder
-    if folder is None:
-        text = f"no verifiers project in this folder or above; to use another: export {spec.variable}=FOLDER"
-        return False, text
-    packages = checkout.installed_packages(folder)
-    if reason := spec.lacking(packages) if spec.lacking is not None else "":
-        return False, f"{folder} · {reason}; {spec.instead}"
-    version = next((f"{name} {packages[name]}" for name in spec.dependents[::-1] if name in packages), "")
-    text = f"{folder} · {version or 'not installed yet: uv sync'}"
-    return bool(version), text
 
 
 def _slurm() -> _Answer:
@@ -417,22 +422,28 @@ def _settings() -> _Answer:
     return True, str(path) if path.exists() else f"defaults; your own go into {path}"
 
 
-_CHECKS: tuple[tuple[str, bool, Callable[[], _Answer]], ...] = (
-    ("python", True, _python),
-    ("tmux", True, _tmux),
-    ("state", True, _state),
-    ("sockets", True, _sockets),
-    ("terminal", False, _terminal),
-    ("logout", False, _logout),
-    ("gpu", False, _gpu),
-    ("demo", False, _engine),
-    ("uv", False, _uv),
-    ("prime-rl", False, _prime_rl),
-    ("vf-rl", False, _verifiers),
-    ("slurm", False, _slurm),
-    ("kubernetes", False, _kubernetes),
-    ("open files", False, _open_files),
-    ("disk", False, _disk),
-    ("settings", False, _settings),
-)
-"""Name, whether rltui does not work without it, and what is checked, in the order in which they are told."""
+_Check = tuple[str, bool, Callable[[], _Answer]]
+"""Name, whether rltui does not work without it, and what is checked."""
+
+
+def _checks() -> tuple[_Check, ...]:
+    """In the order in which they are told."""
+    from rltui.frameworks import registry
+
+    return (
+        ("python", True, _python),
+        ("tmux", True, _tmux),
+        ("state", True, _state),
+        ("sockets", True, _sockets),
+        ("terminal", False, _terminal),
+        ("logout", False, _logout),
+        ("gpu", False, _gpu),
+        ("demo", False, _engine),
+        ("uv", False, _uv),
+        *((found.config.program, False, partial(_checkout, found)) for found in registry.with_checkout()),
+        ("slurm", False, _slurm),
+        ("kubernetes", False, _kubernetes),
+        ("open files", False, _open_files),
+        ("disk", False, _disk),
+        ("settings", False, _settings),
+    )
