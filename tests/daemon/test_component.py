@@ -19,12 +19,11 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.core.states import ComponentState
 from rltui.daemon.attempt import Attempt
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.hosts.local import LocalHandle
 from rltui.daemon.tasks import Signal
 from rltui.services import processes
 from rltui.services.processes import ProcessId, details, is_alive
 from rltui.services.processes.identity import ProcessStat
-from rltui.services.runs.attempt_end import OomKills, last_known
+from rltui.services.runs.attempt_end import OomKills, explained, host_oom_of, last_known
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 PARENT = 'import subprocess, sys, time; subprocess.Popen(["sleep", "600"]); time.sleep(600)'
@@ -155,13 +154,14 @@ def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
 ) -> None:
     record = ExperimentRecord("one", str(tmp_path), "/", (), "/l", "generic", 1.0)
     attempt = Attempt(record, ComponentSpec(id="trainer", command=["x"]), 1)
-    handle = LocalHandle(attempt, cast(Any, None))
     kills = iter([OomKills(count, is_own=True) for count in (3, 4, 4, 4)])
     monkeypatch.setattr("rltui.services.runs.attempt_end.oom_kills", lambda: next(kills))
     for text in ("by the kernel's OOM killer: ", "from outside; the kernel's OOM killer did not run"):
         attempt.folder.mkdir(parents=True, exist_ok=True)
         attempt.note_started()
-        assert (handle.explain_exit(ExitInfo(signal="SIGKILL"), ()).cause or "").startswith(text)
+        host_oom = host_oom_of(attempt.folder)
+        end = explained(ExitInfo(signal="SIGKILL"), attempt.spec, attempt.log, (), host_oom=host_oom)
+        assert (end.cause or "").startswith(text)
         write_attempt(attempt.folder, ended_at=2.0, signal="SIGKILL")
         read = last_known(record.control, attempt.spec, (), ())
         assert f"killed by SIGKILL ({text}" in (read.reason or ""), "also by the next who reads the files"

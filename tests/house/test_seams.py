@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from tests.house.source import house
 
+from rltui.core.hosts import HOST_TABLES
+from rltui.daemon.hosts.kinds import KINDS
+
 SLURM = re.compile(r"slurm|sbatch|scancel|scontrol|squeue|\bsrun", re.IGNORECASE)
 SLURM_PLACES: Mapping[str, str] = {
     "rltui.daemon.hosts.*": "its home: what happens while a job is there",
@@ -40,7 +43,7 @@ KUBERNETES_PLACES: Mapping[str, str] = {
     "rltui.daemon.hosts.*": "its home: what happens while a pod is there",
     "rltui.services.kube": "its home: kubectl and its answers",
     "rltui.services.helm": "its home: releases",
-    "rltui.services.host_entries": "the words that lead into a pod",
+    "rltui.core.kubectl": "the words of its command lines",
     "rltui.core.hosts": "its entry in a layout",
     "rltui.core.layout": "the key of that entry",
     "rltui.core.hints": "the commands that a message proposes",
@@ -66,6 +69,12 @@ def test_a_kind_of_host_is_named_in_its_places_alone(
     named = [module.name for module in house().modules.values() if module.says(pattern)]
     assert [name for name in named if not any(fnmatch(name, place) for place in places)] == []
     assert [place for place in places if not any(fnmatch(name, place) for name in named)] == []
+
+
+def test_each_kind_of_host_of_a_layout_has_its_modules() -> None:
+    assert {spec.kind for spec in HOST_TABLES.values()} == KINDS.keys()
+    for kind in KINDS.values():
+        assert {kind.module, kind.gpu_module} - {""} <= house().modules.keys()
 
 
 def test_what_a_module_says_is_its_names_and_strings(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rltui.core.kubectl import Kubectl
 from rltui.errors import NotFoundError, RltuiError, UsageError
 from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
-from rltui.services.kube import Kubectl
 
 
 def chart(folder: Path) -> Path:

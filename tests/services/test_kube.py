@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rltui.core.hosts import PodSpec
+from rltui.core.kubectl import Kubectl
 from rltui.errors import RltuiError
 from rltui.services.kube import (
     ContainerPrograms,
-    Kubectl,
     NoContainerError,
     NoPodError,
     failure,
     parse_programs,
-    pod_argv,
     pod_of,
     read_sets,
     without_sleep,
@@ -171,9 +171,12 @@ def test_what_kubectl_says_is_told_without_its_prefix() -> None:
 
 
 def test_words_name_context_namespace_and_container() -> None:
-    host = {"context": "big", "namespace": "rl", "name": "p-0", "container": "c"}
-    inside = ("exec", "-it", "p-0", "--container=c", "--")
-    assert pod_argv(host, tty=True) == ("kubectl", "--context=big", "--namespace=rl", *inside)
+    pod = PodSpec(context="big", namespace="{kind}", name="p-0", container="c", done="a{3}")
+    entry = pod.entry(lambda value: "rl" if value == "{kind}" else value)
+    kubectl, inside = ("kubectl", "--context=big", "--namespace=rl"), ("p-0", "--container=c", "--")
+    assert entry["reach"] == (*kubectl, "exec", "-i", *inside)
+    assert pod.terminal_reach(entry) == (*kubectl, "exec", "-it", *inside)
+    assert entry["done"] == "a{3}"
     assert Kubectl().argv("get", "pods") == ("kubectl", "get", "pods")
 
 

@@ -19,9 +19,9 @@ from tests.fakes.remote_attempt import RemoteAttempt
 from tests.kube import FakeCluster, fake_cluster, shell
 from tests.waiting import retry_until
 
+from rltui.core.hosts import PodSpec
 from rltui.daemon.hosts import kube as kube_host
 from rltui.daemon.hosts.remote_runner import RemoteRunner
-from rltui.services.kube import pod_argv
 
 HASTE = """\
 import sys
@@ -52,11 +52,8 @@ def attempts(cluster: FakeCluster, tmp_path: Path) -> Iterator[Attempts]:
     def make(pod: str, *, argv: Sequence[str] = ("true",), **host: object) -> RemoteAttempt:
         number = len(started) + 1
         folder = tmp_path / "components" / f"attempt-{number}"
-        described: dict[str, Any] = {
-            "kind": "kube", "name": pod, "namespace": "", "container": "", "context": "", "done": "",
-            "python": "python3", "login": False, "env": {}, "send_env": [], "ports": [], "wait_s": 5,
-        }  # fmt: skip
-        described |= {"reach": pod_argv(described), "forward": []}
+        described: dict[str, Any] = PodSpec(name=pod).entry(lambda value: value)
+        described |= {"forward": [], "ports": [], "wait_s": 5}
         attempt = RemoteAttempt(folder, env=dict(cluster.env), program=("-c", HASTE))
         attempt.write_spec(argv, {**described, **host}, attempt=number, stop={"grace_s": 2.0})
         started.append(attempt)

@@ -25,13 +25,14 @@ from rltui.client.draft import ConfiguredRequest
 from rltui.client.release import FILE, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
 from rltui.core.experiment_request import ExperimentRequest
+from rltui.core.kubectl import Kubectl
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.charts import CHART
 from rltui.services import kube, subprocesses
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
-from rltui.services.kube import ContainerPrograms, Kubectl, Pod, VolumeClaim
+from rltui.services.kube import ContainerPrograms, Pod, VolumeClaim
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_experiment
 

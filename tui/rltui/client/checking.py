@@ -287,8 +287,8 @@ def _memory(
     from rltui.client.gpu import PlannedStart, present_record  # reads the GPUs, which only `rltui check` does
     from rltui.services.gpu.account import read_once
 
-    is_elsewhere = run.layout.submits or any(spec.is_remote for spec in run.layout.automatic)
-    count = None if is_elsewhere else run.framework.gpu_needs.count(run.files)
+    is_here = run.layout.run_here == run.layout.automatic and not run.layout.submits
+    count = run.framework.gpu_needs.count(run.files) if is_here else None
     try:
         record = present_record(config_files, run.layout_file, run.layout, run.framework, run.files)
         report = read_once(record.name)
@@ -310,9 +310,9 @@ def _missing_programs(run: _Run) -> Iterator[Blocker]:
             yield Blocker(reason=prefix.reason, hint=prefix.hint)
     if packages := [name for name in run.framework.own_packages if importlib.util.find_spec(name) is None]:
         yield Blocker(reason=f"{join_words(packages)} not installed", hint="pip install 'rltui[local]'")
-    for spec in components:
+    for spec in run.layout.run_here:
         program = spec.command[0]
-        is_looked_up = not (placeholders([program]) or "/" in program or "PATH" in spec.env or spec.is_remote)
+        is_looked_up = not (placeholders([program]) or "/" in program or "PATH" in spec.env)
         if is_looked_up and shutil.which(program) is None:
             yield Blocker(reason=f"program of {spec.id} not found: {program}")
 

@@ -15,10 +15,11 @@ import tomlkit
 
 from rltui import paths
 from rltui.core import hints
+from rltui.core.kubectl import Kubectl
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.charts import CHART
 from rltui.services import kube
-from rltui.services.kube import Kubectl, Pod, PodSet
+from rltui.services.kube import Pod, PodSet
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.experiment_files import ControlFolder
 

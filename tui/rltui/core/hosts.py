@@ -2,22 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, field_validator
 
 from rltui.core.kinds import one_line, parse_pattern
+from rltui.core.kubectl import Kubectl
 from rltui.core.values import TomlTable
 
 
-class NodeSpec(TomlTable):
+class HostSpec(TomlTable):
+    """A host in a layout. `daemon/hosts` knows how something is run there."""
+
+    kind: ClassVar[str]
+    title: ClassVar[str]
+    stop_note: ClassVar[str] = ""
+    """What a stop does beside ending the component, for the one who is about to stop it."""
+    is_submitted: ClassVar[bool] = False
+    """True if what runs there is a job that waits in the queue of a cluster."""
+    literal: ClassVar[frozenset[str]] = frozenset()
+    """Keys whose values hold no placeholders, though they may look so."""
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Its values that may hold placeholders of a framework."""
+        return ()
+
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        """Values of placeholders, as they are there."""
+        return {}
+
+    @property
+    def shows_gpus(self) -> bool:
+        """True if its GPUs are read there, whether or not a component runs; those of nodes are read by the
+        layout's list of nodes.
+        """
+        return False
+
+    def with_given(self, options: Mapping[str, Any]) -> Self:
+        """The same with the options of a command line; lists are appended to its own.
+
+        Raises:
+            ValidationError: if one of them is no option of its kind.
+        """
+        values = self.model_dump()
+        for key, given in options.items():
+            own = values.get(key)
+            values[key] = (*own, *given) if isinstance(own, tuple) else given
+        return self.model_validate(values)
+
+    def entry(self, fill: Callable[[object], object]) -> dict[str, Any]:
+        """Its values in a launch, their placeholders filled in by `fill`, with its `kind`.
+
+        Where commands can be run on the host, the entry has `reach`, the words before such a command, and
+        `login`, `env` and `send_env`, which say in what environment.
+        """
+        filled = {
+            key: value if key in self.literal else fill(value) for key, value in self.model_dump().items()
+        }
+        return {"kind": self.kind, **filled}
+
+    def terminal_reach(self, entry: Mapping[str, Any]) -> Sequence[str] | None:
+        """The words before a command that gets the terminal here; `None` where no command leads there."""
+        reach: Sequence[str] | None = entry.get("reach")
+        return reach
+
+
+class NodeSpec(HostSpec):
     """Another machine that can run commands. It needs Python 3.9 or newer, but no rltui."""
 
     kind: ClassVar = "node"
     title: ClassVar = "node"
-    stop_note: ClassVar = ""
-    """What a stop does beside ending the component, for the one who is about to stop it."""
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     reach: tuple[str, ...] = Field(min_length=1)
     """Words that run the command after them there, such as `["ssh", "node-2"]` or `["docker", "exec", "-i",
@@ -40,13 +97,18 @@ class NodeSpec(TomlTable):
     gpus: bool = True
     """Show its GPUs with those of this machine."""
 
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        values = {"node.name": self.name, "node.address": self.address or self.name, "python": self.python}
+        return {**values, **({"workspace": self.cwd} if self.cwd else {})}
 
-class SlurmSpec(TomlTable):
+
+class SlurmSpec(HostSpec):
     """Options of the SLURM job that runs a component. Empty values are left to the cluster."""
 
     kind: ClassVar = "slurm"
     title: ClassVar = "SLURM job"
-    stop_note: ClassVar = ""
+    is_submitted: ClassVar = True
     partition: str = ""
     account: str = ""
     qos: str = ""
@@ -95,20 +157,8 @@ class SlurmSpec(TomlTable):
                 one_line(text)
         return value
 
-    def with_given(self, options: Mapping[str, Any]) -> SlurmSpec:
-        """The same with the options of a command line; lists are appended to its own.
 
-        Raises:
-            ValidationError: if one of them is no option of a job.
-        """
-        own_values = self.model_dump()
-        extended = {
-            key: (*own_values[key], *options[key]) for key in ("options", "arguments") if key in options
-        }
-        return SlurmSpec.model_validate({**own_values, **options, **extended})
-
-
-class PodSpec(TomlTable):
+class PodSpec(HostSpec):
     """A pod of a StatefulSet, such as one of a Helm release; rltui reaches it through `kubectl`.
 
     A command that the pod starts itself is followed: a stop scales the StatefulSet down, a start scales it
@@ -122,6 +172,7 @@ class PodSpec(TomlTable):
         "a pod that runs the component directly is removed (its StatefulSet is scaled down), a sleeping pod "
         "stays"
     )
+    literal: ClassVar = frozenset({"done"})
     name: str
     """Name of the pod, such as `my-exp-trainer-0`."""
     namespace: str = ""
@@ -145,7 +196,30 @@ class PodSpec(TomlTable):
     def _is_pattern(cls, text: str) -> str:
         return parse_pattern(text).pattern
 
+    @property
+    def templates(self) -> tuple[str, ...]:
+        return self.name, self.namespace
 
-HostSpec = NodeSpec | SlurmSpec | PodSpec
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        return {"python": self.python, "workspace": self.cwd or "."}
+
+    @property
+    def shows_gpus(self) -> bool:
+        return self.gpus
+
+    def entry(self, fill: Callable[[object], object]) -> dict[str, Any]:
+        filled = super().entry(fill)
+        return {**filled, "reach": _exec_words(filled), "login": False, "env": {}, "send_env": ()}
+
+    def terminal_reach(self, entry: Mapping[str, Any]) -> Sequence[str] | None:
+        return _exec_words(entry, tty=True)
+
+
+def _exec_words(entry: Mapping[str, Any], *, tty: bool = False) -> tuple[str, ...]:
+    kubectl = Kubectl(entry["context"], entry["namespace"])
+    return kubectl.execute(entry["name"], entry["container"], (), tty=tty)
+
+
 HOST_TABLES: Mapping[str, type[HostSpec]] = {"node": NodeSpec, "slurm": SlurmSpec, "pod": PodSpec}
 """Key of a component in a layout → the kind of host on which it then runs."""

@@ -237,9 +237,15 @@ class ComponentSpec(TomlTable):
         return not self.tty and any(getattr(self, name) for name in HOST_TABLES)
 
     @property
+    def own_host(self) -> HostSpec | None:
+        """The host that a table of its own describes."""
+        tables = (getattr(self, name) for name in HOST_TABLES)
+        return next((table for table in tables if isinstance(table, HostSpec)), None)
+
+    @property
     def is_submitted(self) -> bool:
         """True if it is a job that waits in the queue of a cluster."""
-        return self.slurm is not None
+        return self.own_host is not None and self.own_host.is_submitted
 
     @field_validator("outcome")
     @classmethod
@@ -275,7 +281,7 @@ class ComponentSpec(TomlTable):
         ready = () if self.ready is None else (self.ready.http, self.ready.tcp, self.ready.file)
         single = (self.cwd, self.like, self.gpus, self.port, self.gpu_memory, self.metrics, self.creates)
         several = (*self.command, *self.check, *self.env.values(), *self.ports, *self.forward)
-        several += () if self.pod is None else (self.pod.name, self.pod.namespace)
+        several += () if self.own_host is None else self.own_host.templates
         return (*several, *single, *filter(None, ready))
 
     @field_validator("metrics")
@@ -360,17 +366,12 @@ class Layout(TomlTable):
         return self
 
     def node_values(self, component_id: str) -> dict[str, str]:
-        """Values of node placeholders: `node.NAME.address`; if it runs on a node, `node.name`,
-        `node.address`, and, as in a pod, `workspace` and `python` as they are there.
+        """Values of the placeholders `node.NAME.address`, and of those of its own host, such as `workspace`
+        and `python` as they are there.
         """
-        if (pod := self[component_id].pod) is not None:
-            return {"python": pod.python, "workspace": pod.cwd or "."}
-        values = {f"node.{node.name}.address": node.address or node.name for node in self.node}
-        for node in self.node:
-            if node.name == self[component_id].node:
-                values |= {"node.name": node.name, "node.address": node.address or node.name}
-                values |= {"python": node.python} | ({"workspace": node.cwd} if node.cwd else {})
-        return values
+        host = self.host(component_id)
+        addresses = {f"node.{node.name}.address": node.address or node.name for node in self.node}
+        return {**addresses, **({} if host is None else host.placeholders)}
 
     def with_host_options(self, host_options: HostOptions) -> Layout:
         """The layout with the options of a command line for its hosts; lists are appended to its own.
@@ -378,17 +379,26 @@ class Layout(TomlTable):
         Raises:
             ValidationError: if one of them is no option of its kind of host.
         """
-        if not (options := host_options.get(SlurmSpec.kind)):
+        if not host_options:
             return self
-        specs = [
-            spec if spec.slurm is None else spec.model_copy(update={"slurm": spec.slurm.with_given(options)})
-            for spec in self.component
-        ]
-        return self.model_copy(update={"component": tuple(specs)})
+
+        def with_options(spec: ComponentSpec) -> ComponentSpec:
+            host = spec.own_host
+            if host is None or not (options := host_options.get(host.kind)):
+                return spec
+            key = next(key for key, table in HOST_TABLES.items() if isinstance(host, table))
+            return spec.model_copy(update={key: host.with_given(options)})
+
+        return self.model_copy(update={"component": tuple(map(with_options, self.component))})
+
+    @property
+    def run_here(self) -> tuple[ComponentSpec, ...]:
+        """The automatic components whose programs are those of this machine."""
+        return tuple(spec for spec in self.automatic if not spec.is_remote)
 
     @property
     def submits(self) -> bool:
-        """Some component of it runs as a SLURM job."""
+        """True if some component of it is a job in the queue of a cluster."""
         return any(spec.is_submitted for spec in self.component)
 
     def nodes_of(self, selector: str) -> tuple[NodeSpec, ...]:
@@ -399,9 +409,7 @@ class Layout(TomlTable):
     def host(self, component_id: str) -> HostSpec | None:
         """The host that the layout assigns; `None`: this machine."""
         spec = self[component_id]
-        if spec.node:
-            return next(node for node in self.node if node.name == spec.node)
-        return spec.slurm or spec.pod
+        return next((node for node in self.node if node.name == spec.node), spec.own_host)
 
     @model_validator(mode="after")
     def _sources_have_names_of_their_own(self) -> Layout:

@@ -41,7 +41,12 @@ from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
 from rltui.services.probes import Probe
 from rltui.services.processes import termination
-from rltui.services.runs.attempt_end import finished_lifecycle, prune_attempts
+from rltui.services.runs.attempt_end import (
+    explained,
+    finished_lifecycle,
+    host_oom_of,
+    prune_attempts,
+)
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 logger = logging.getLogger(__name__)
@@ -448,8 +453,15 @@ async def _succeeds(probe: Probe, timeout_s: float, handle: Handle) -> bool:
 
 
 async def _explain_exit(handle: Handle, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
+    attempt = handle.attempt
+
+    def explain() -> ExitInfo:
+        # the kernel here knows nothing of what ran elsewhere
+        host_oom = None if handle.main is None else host_oom_of(attempt.folder)
+        return explained(exit_info, attempt.spec, attempt.log, patterns, host_oom=host_oom)
+
     try:
-        return await asyncio.to_thread(handle.explain_exit, exit_info, patterns)
+        return await asyncio.to_thread(explain)
     except Exception:  # the end counts all the same
-        logger.exception("the output of %s does not let itself be read for a cause", handle.attempt.spec.id)
+        logger.exception("the output of %s does not let itself be read for a cause", attempt.spec.id)
         return exit_info

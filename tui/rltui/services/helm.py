@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rltui.core.kubectl import Kubectl
 from rltui.errors import NotFoundError, RltuiError, UsageError
 from rltui.frameworks.charts import CHART
 from rltui.services import subprocesses
-from rltui.services.kube import KEEP_ANNOTATION, Kubectl
+from rltui.services.kube import KEEP_ANNOTATION
 
 _TIMEOUT_S = 60.0
 _EXAMPLES = "examples"

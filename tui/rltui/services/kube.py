@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rltui.core.kubectl import Kubectl
 from rltui.core.states import HostPhase
 from rltui.core.text import parse_whole_number, truncate
 from rltui.errors import RltuiError
@@ -61,32 +62,6 @@ class NoPodError(RltuiError):
 
 class NoContainerError(RltuiError):
     """The pod has no container of that name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kubectl:
-    """A cluster and a namespace. Empty: kubectl's default."""
-
-    context: str = ""
-    namespace: str = ""
-
-    def argv(self, *arguments: str) -> tuple[str, ...]:
-        options = [f"--context={self.context}"] if self.context else []
-        options += [f"--namespace={self.namespace}"] if self.namespace else []
-        return ("kubectl", *options, *arguments)
-
-    def execute(
-        self, pod: str, container: str, command: Sequence[str], *, tty: bool = False
-    ) -> tuple[str, ...]:
-        """Arguments that run `command` in a pod; with `tty`, in this terminal."""
-        container_option = [f"--container={container}"] if container else []
-        return self.argv("exec", "-it" if tty else "-i", pod, *container_option, "--", *command)
-
-
-def pod_argv(host: Mapping[str, Any], *, tty: bool = False) -> tuple[str, ...]:
-    """Arguments before a command that run it in the pod of a layout's entry, filled in."""
-    kubectl = Kubectl(host["context"], host["namespace"])
-    return kubectl.execute(host["name"], host["container"], (), tty=tty)
 
 
 @dataclass(frozen=True, slots=True)

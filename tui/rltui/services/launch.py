@@ -26,7 +26,6 @@ from rltui.frameworks.launch import CONFIG, PortKnob, Resolution, ServiceCall, s
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import FilesCache
 from rltui.services.gpu.cuda import BY_BUS, DEVICE_ORDER, VISIBLE_DEVICES, Choose, no_devices, uses_cuda
-from rltui.services.host_entries import filled_entry, terminal_reach
 from rltui.services.nodes import terminal_argv
 from rltui.services.own_files import read_own
 from rltui.services.ports import port_number
@@ -170,12 +169,12 @@ class LaunchContext:
             given=given,
             host=self.host(component),
         )
-        return self._with_terminal(launch) if spec.tty else launch
+        return self._with_terminal(component, launch) if spec.tty else launch
 
-    def _with_terminal(self, launch: Launch) -> Launch:
+    def _with_terminal(self, component: str, launch: Launch) -> Launch:
         """The command that leads to a node or into a pod gets the terminal here, and is the component."""
-        host = launch.host
-        reach = None if host is None else terminal_reach(host)
+        spec, host = self.layout.host(component), launch.host
+        reach = None if spec is None or host is None else spec.terminal_reach(host)
         if host is None or reach is None:
             return launch
         env = {**host["env"], **launch.env}
@@ -189,7 +188,7 @@ class LaunchContext:
             return None
         spec, values = self.layout[component], self.values_of(component)
         label = f"{self.label(component)}: {host.kind}"
-        entry = filled_entry(host, lambda value: _render_all(value, values, label))
+        entry = host.entry(lambda value: _render_all(value, values, label))
         forward = render_arguments(spec.forward, values, where=label)
         return {**entry, "forward": forward, "wait_s": spec.wait_s}
 
@@ -208,15 +207,19 @@ class LaunchContext:
         `CUDA_VISIBLE_DEVICES`.
         """
         spec = self.layout[component]
-        if spec.is_remote:
+        if not self.uses_devices_here(component):
             return ""
         if text := self.render(component, spec.gpus):
             return text
         return "" if spec.like else self.environment(component).get(VISIBLE_DEVICES, "")
 
+    def uses_devices_here(self, component: str) -> bool:
+        """False if it runs on another machine, whose devices are its host's concern."""
+        return not self.layout[component].is_remote
+
     def gpu_memory(self, component: str) -> float | None:
         """Fraction of each device's memory that must be free before it starts."""
-        if self.layout[component].is_remote:
+        if not self.uses_devices_here(component):
             return None
         return _fraction(self.render(component, self.layout[component].gpu_memory), self.label(component))
 
@@ -229,7 +232,7 @@ class LaunchContext:
         """Variables of framework and layout, the layout last. Devices are numbered as by NVML."""
         label, model = self.label(component), self._environment_owner(component)
         variables = {**self.framework.launch.environment(model, self.files, self.run_context)}
-        if self.layout[component].is_remote:  # it knows of the devices of this machine alone
+        if not self.uses_devices_here(component):  # it knows of the devices of this machine alone
             variables.pop(VISIBLE_DEVICES, None)
         elif self.record.devices == NO_DEVICES:
             variables[VISIBLE_DEVICES] = ""

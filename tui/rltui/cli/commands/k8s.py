@@ -26,7 +26,8 @@ from rltui.frameworks.charts import CHART
 from rltui.services.runs.experiments import find_experiment
 
 if TYPE_CHECKING:
-    from rltui.services.kube import Kubectl, Pod
+    from rltui.core.kubectl import Kubectl
+    from rltui.services.kube import Pod
 
 _PODS = (
     Column("POD", least=16, cut="middle"),
@@ -49,7 +50,7 @@ _STATES: Mapping[str, Role] = {
 
 
 def _kubectl(arguments: Arguments) -> Kubectl:
-    from rltui.services.kube import Kubectl
+    from rltui.core.kubectl import Kubectl
 
     return Kubectl(arguments.context or "", arguments.namespace or "")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
-from rltui.core.failure_cause import FailurePattern
 from rltui.core.lifecycle import ExitInfo
 from rltui.daemon.attempt import Attempt
 from rltui.services.gpu.other_hosts import GpuCommand
@@ -100,10 +99,6 @@ class Handle(Protocol):
 
     def survival_reason(self) -> str | None:
         """Say why it may live though no process of this machine shows it; `None` if it does not."""
-        ...
-
-    def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
-        """`exit_info` with its cause. An end that was asked for has none. Blocks."""
         ...
 
     def rival(self) -> str | None:

@@ -20,10 +20,11 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from rltui.core.kubectl import Kubectl
 from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import kube, subprocesses
-from rltui.services.kube import Kubectl, NoContainerError, NoPodError, Pod, PodHandle
+from rltui.services.kube import NoContainerError, NoPodError, Pod, PodHandle
 
 _PAUSES_S = (1.0, 15.0)
 """First and longest pause between two polls of a pod that does not run; each is 1.5 times the one before."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from rltui.core.failure_cause import FailurePattern
 from rltui.core.lifecycle import ExitInfo
 from rltui.daemon.attempt import Attempt, Ending
 from rltui.daemon.hosts.base import HandleOwner
@@ -14,7 +13,6 @@ from rltui.services import processes
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.job_status import JobStatus
 from rltui.services.launch import Launch
-from rltui.services.runs.attempt_end import explained, host_oom_of
 
 
 class LocalHandle:
@@ -55,11 +53,6 @@ class LocalHandle:
     def survival_reason(self) -> str | None:
         """Return `None`: this machine shows all of its processes."""
         return None
-
-    def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
-        attempt = self.attempt
-        host_oom = host_oom_of(attempt.folder)
-        return explained(exit_info, attempt.spec, attempt.log, patterns, host_oom=host_oom)
 
     def rival(self) -> str | None:
         """Look for a process of another experiment, or one that is older than the main process."""

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from rltui.core.api import Alert
-from rltui.core.failure_cause import FailurePattern
-from rltui.core.hosts import SlurmSpec
 from rltui.core.interpreter import module_command
 from rltui.core.lifecycle import ExitInfo
 from rltui.core.text import duration
 from rltui.daemon.attempt import Attempt, Ending
 from rltui.daemon.hosts.base import HandleOwner
 from rltui.daemon.hosts.checks import check_here, check_there
-from rltui.daemon.hosts.slurm_gpus import job_gpu_commands
+from rltui.daemon.hosts.kinds import KINDS
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.job_status import JobStatus, read_job_status
 from rltui.services.launch import Launch
-from rltui.services.runs.attempt_end import explained
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +37,6 @@ _MARGIN_S = 60.0
 """Beyond its grace, a remote runner gets so long to have its component ended where that runs: SLURM waits for
 half a minute between SIGTERM and SIGKILL.
 """
-_GPU_COMMANDS = {SlurmSpec.kind: job_gpu_commands}
-"""Kind of host → commands that read the GPUs of what runs there, where only that itself may see them."""
 
 
 class RemoteHandle:
@@ -66,10 +62,13 @@ class RemoteHandle:
         # one that was started before an upgrade has no such key
         if host is None or not host.get("gpus") or self.status is None or not self.status.nodes:
             return ()
-        commands = _GPU_COMMANDS.get(host["kind"])
-        if commands is None:
+        kind = KINDS.get(host["kind"])
+        if kind is None or not kind.gpu_module:
             return ()
-        return commands(attempt.spec.id, attempt.number, self.status.id, self.status.nodes, attempt.tag)
+        commands: tuple[GpuCommand, ...] = importlib.import_module(kind.gpu_module).gpu_commands(
+            attempt.spec.id, attempt.number, self.status.id, self.status.nodes, attempt.tag
+        )
+        return commands
 
     async def check(self, launch: Launch) -> None:
         """Run the command on its host if that takes commands, else here, where the job is submitted."""
@@ -127,10 +126,6 @@ class RemoteHandle:
             return f"still running on {where}"
         since = duration(time.time() - self.status.lost_at)
         return f"{where} has not answered for {since} ({self.status.problem}); it may still be running there"
-
-    def explain_exit(self, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:
-        """The kernel here knows nothing of it."""
-        return explained(exit_info, self.attempt.spec, self.attempt.log, patterns, host_oom=None)
 
     def rival(self) -> str | None:
         """Return `None`: nobody here can look at the ports of its host."""

@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from rltui.daemon.hosts.kinds import KINDS
 from rltui.services.job_status import JobStatus, read_job_status, write_job_status
 
-_HOSTS = ("node", "slurm", "kube")
-"""Modules beside this one, by kind of host; each has `run`, a `ProcessHost`."""
 _CANNOT_RUN = 127
 """Exit code of a component that its host cannot start, as in shells."""
 _UNDER_SIGNAL = 128
@@ -176,9 +175,9 @@ class RemoteRunner:
         loop.add_signal_handler(signal.SIGUSR1, lambda: self.request_stop(kill=True))
         try:
             kind = self.host["kind"]
-            if kind not in _HOSTS:
+            if kind not in KINDS:
                 raise HostError(f"unknown kind of host: {kind!r}")
-            await cast("ProcessHost", importlib.import_module(f"rltui.daemon.hosts.{kind}").run)(self)
+            await cast("ProcessHost", importlib.import_module(KINDS[kind].module).run)(self)
         except HostError as error:
             self.report_ended(exit_code=_CANNOT_RUN, error=str(error))
         except UnreachedError:

@@ -25,7 +25,7 @@ nobody reads its output, and its step in the job with it.
 
 
 @lru_cache(maxsize=64)  # called again and again while the job runs
-def job_gpu_commands(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
+def gpu_commands(component: str, attempt: int, job: str, nodes: str, tag: str) -> tuple[GpuCommand, ...]:
     """One command for each node of a running SLURM job. Keyed by the component too: two jobs may share a
     node, and each sees GPUs of its own.
     """

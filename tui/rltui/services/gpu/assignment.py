@@ -9,7 +9,6 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.template import render_arguments
 from rltui.services.gpu.other_hosts import GpuCommand
-from rltui.services.host_entries import shows_gpus
 from rltui.services.launch import LaunchContext
 from rltui.services.nodes import gpu_command
 
@@ -21,7 +20,7 @@ def assigned_devices(component: str, context: LaunchContext) -> tuple[GpuDevice,
 
 def engine_of(component: str, context: LaunchContext) -> EngineMemory | None:
     """The memory use of an inference engine on this machine's devices; `None` for another component."""
-    if context.layout[component].is_remote:
+    if not context.uses_devices_here(component):
         return None
     configured = context.configured_engine
     fraction = context.gpu_memory(component)
@@ -50,7 +49,7 @@ def gpu_sources(context: LaunchContext) -> tuple[GpuCommand, ...]:
         if node.gpus and node.name not in names:
             arguments = gpu_command(node.reach, python=node.python, login=node.login, tag=tag)
             commands.append(GpuCommand(node.name, *arguments))
-    on_hosts = [spec.id for spec in layout.component if shows_gpus(layout.host(spec.id))]
+    on_hosts = [spec.id for spec in layout.component if spec.own_host and spec.own_host.shows_gpus]
     hosts = [host for component in on_hosts if (host := context.host(component)) is not None]
     for name, host in {host["name"]: host for host in hosts}.items():  # once, whatever runs in it
         arguments = gpu_command(host["reach"], python=host["python"], login=False, tag=tag)
