@@ -15,8 +15,8 @@ from tests.core.toml.documents import long_document
 from rltui.core.api import Request
 from rltui.core.toml import edit
 from rltui.frameworks.generic import GENERIC
-from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.document import ConfigDocument
+from rltui.services.config.history import EditHistory
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import Journal
 
@@ -51,17 +51,18 @@ def test_an_edit_of_500_lines(tmp_path: Path, table: list[Row]) -> None:
             EDIT_BUDGET_S,
         )
     )
-    store = ConfigStore([path], GENERIC, components=["trainer"])
-    table.append(Row("reading the config", seconds(lambda _: store.load()), "s", "tomllib.loads", parse_s))
-    knobs_s = seconds(lambda _: store.knob_table({}))
+    document = ConfigDocument([path], GENERIC, components=["trainer"])
+    table.append(Row("reading the config", seconds(lambda _: document.load()), "s", "tomllib.loads", parse_s))
+    knobs_s = seconds(lambda _: document.knob_table({}))
     table.append(Row("knob table", knobs_s, "s", "tomllib.loads", parse_s))
     (tmp_path / "out/.rltui").mkdir(parents=True)
     control = ControlFolder(tmp_path / "out")
-    editor = ConfigEditor(store, control, Journal(control.journal_file))
+    history = EditHistory(control, Journal(control.journal_file))
+    document = ConfigDocument([path], GENERIC, components=["trainer"], history=history)
 
     def write(number: int) -> None:
         request = Request(action="set", edits={"table30.key": number + 1000})
-        editor.apply(request, editor.preview(request))
+        document.commit(document.proposed(request))
 
     written = Row("edit, checked, written, journalled", seconds(write), "s", "tomllib.loads", parse_s)
     table.append(written)

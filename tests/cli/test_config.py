@@ -138,7 +138,7 @@ def test_force_goes_on_although_rules_of_ours_refuse(config: Path) -> None:
     assert "--force" in caught.value.hint
     record = creation.examine(run_of((config,), framework="prime-rl", force=True))
     assert record.forced
-    problems = ExperimentReader(record).store().problems()
+    problems = ExperimentReader(record).document().problems()
     assert {problem.severity for problem in problems} == {"warning"}
 
 

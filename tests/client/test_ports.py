@@ -160,7 +160,7 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     assert control.read_record() == record
     framework = registry.get(record.framework)
     launcher = Launcher(record, layout_files.load(Path(record.layout_file)), framework)
-    files = ExperimentReader(record).store().load().files
+    files = ExperimentReader(record).document().load()
     inference = launcher.context(files).launch("inference")
     assert inference.argv[-2:] == ("--inference.server.port", str(port))
     assert inference.port == port == launcher.context(files).port("inference")

@@ -13,7 +13,7 @@ from rltui.core.api import Request
 from rltui.core.runs import RunRow
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
-from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.document import ConfigDocument
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.own_files import make_folder
 from rltui.services.runs.catalog import record_of
@@ -96,26 +96,26 @@ def test_undo_names_the_promotion_that_it_does_not_reach(tmp_path: Path) -> None
     row = made(tmp_path, {"mine.toml": BEGAN}, began=BEGAN, copy=BEGAN.replace("steps = 3", "steps = 5"))
     run = record_of(row)
 
-    def editor() -> ConfigEditor:
-        return ExperimentReader(run).editor()
+    def document() -> ConfigDocument:
+        return ExperimentReader(run).document_to_edit()
 
     undo, edit = Request(action="undo"), Request(action="set", edits={"lr": 0.2})
     with pytest.raises(ConflictError) as before:
-        editor().preview(undo)
+        document().proposed(undo)
     assert "promote" not in before.value.hint
     promote(plan_promotion(row))
     with pytest.raises(ConflictError) as after:
-        editor().preview(undo)
+        document().proposed(undo)
     assert after.value.hint.endswith("rltui promote run --undo")
-    editor().apply(edit, editor().preview(edit))
-    assert editor().preview(undo).reasons == (), "the edit is newer"
+    document().commit(document().proposed(edit))
+    assert document().proposed(undo).reasons == (), "the edit is newer"
     promote(plan_promotion(row))
-    (reason,) = editor().preview(undo).reasons
+    (reason,) = document().proposed(undo).reasons
     assert reason.endswith(
         "promoted values stay in your files; to undo the promotion: rltui promote run --undo"
     )
     promote(plan_undo(row))
-    assert editor().preview(undo).reasons == ()
+    assert document().proposed(undo).reasons == ()
 
 
 def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:

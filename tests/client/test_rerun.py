@@ -12,7 +12,7 @@ from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
 from rltui.services import layout_files
 from rltui.services.config import origins
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.document import ConfigDocument
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
@@ -50,7 +50,7 @@ def test_a_run_is_planned_again_from_what_was_recorded(
     surveyor = ProvenanceCollector(
         ControlFolder(work / "a").path, work, work / "a", framework, layout, [config]
     )
-    asyncio.run(surveyor.record(ConfigStore([config], framework).load().files, {}, None))
+    asyncio.run(surveyor.record(ConfigDocument([config], framework).load(), {}, None))
     words.write_text("two one\n")
     config.write_text("colour = 4\n")
     with plan_rerun(row, name="b") as plan:

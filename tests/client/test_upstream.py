@@ -16,9 +16,9 @@ from tests.services.config.models.checkouts import make
 from rltui.client import checking
 from rltui.core.config_report import KnobInfo, Problem
 from rltui.errors import ConfigError
+from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import detect
 from rltui.services.config.models import FrameworkModels
-from rltui.services.config.store import ConfigStore
 
 MODEL = """
 from typing import Annotated, Literal
@@ -78,10 +78,10 @@ class Upstream:
         problems = checking.check((self.config,), None, workspace=self.root, ask_models=True).problems
         return [problem for problem in problems if problem.severity == "error"]
 
-    def store(self) -> ConfigStore:
+    def store(self) -> ConfigDocument:
         framework = detect((self.config,), workspace=self.root)
         with closing(FrameworkModels(framework, self.root)) as own:
-            return ConfigStore([self.config], own.informed([self.config]))
+            return ConfigDocument([self.config], own.informed([self.config]))
 
 
 @pytest.fixture
@@ -115,12 +115,12 @@ def test_what_upstream_changes_is_shown_edited_and_checked(upstream: Upstream) -
     assert (patience.kind, patience.value, patience.bounds) == ("int", 3, (1, None))
     assert patience.help == "Steps without a better reward."
     assert patience.readers == ("orchestrator",)
-    edited = upstream.store().preview({"orchestrator.patience": 5, "orchestrator.algo.type": "rloo"})
+    edited = upstream.store().with_edits({"orchestrator.patience": 5, "orchestrator.algo.type": "rloo"})
     assert edited.requested is not None
     assert edited.requested["rl"] == {"orchestrator.patience": 5, "orchestrator.algo.type": "rloo"}
     assert not edited.blocked
     with pytest.raises(ConfigError, match="batch_size must be a whole number ≥ 1 and ≤ 256, not 512"):
-        upstream.store().preview({"orchestrator.batch_size": 512})
+        upstream.store().with_edits({"orchestrator.batch_size": 512})
     assert upstream.problems(RL + 'algo = { type = "rloo", leave_out = 2 }\n') == []
     (problem,) = upstream.problems(RL + "max_off_policy_steps = 4\n")
     assert problem.key == "orchestrator.max_off_policy_steps"

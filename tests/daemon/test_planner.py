@@ -25,12 +25,12 @@ class Box:
     """A planner that always makes the same plan, with mocks for all that it asks."""
 
     def __init__(self, plan: Plan, *, edits: bool = False) -> None:
-        edit = SimpleNamespace(after=SimpleNamespace(files=NEW, sources={})) if edits else None
+        edit = SimpleNamespace(after=NEW) if edits else None
         self.made = Planned(plan, cast(Any, edit), 40)
         self.planned = Mock(return_value=self.made)
         self.asks = AsyncMock()
         self.config = self.asks.config
-        self.config.store = SimpleNamespace(files=OLD)
+        self.config.document = SimpleNamespace(files=OLD)
         self.config.framework_problems.return_value = (Problem(message="theirs"),)
         self.config.is_accepted.return_value = self.config.can_be_asked.return_value = False
         self.planner = cast(Any, Planner.__new__(Planner))

@@ -66,7 +66,7 @@ class Box:
             changed=lambda kind: None,
             journal=SimpleNamespace(add=lambda kind, text, **data: self.journal.append(text)),
         )
-        config = SimpleNamespace(store=SimpleNamespace(files={}))
+        config = SimpleNamespace(document=SimpleNamespace(files={}))
         self.servers = Servers(cast(Any, setup), cast(Any, config), cast(Any, observation), cast(Any, events))
         self.servers.is_in_use = lambda: True
 

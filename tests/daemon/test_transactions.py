@@ -194,7 +194,7 @@ async def call_services(folder: Path, call: ServiceCall, plan: Plan, *, alive: b
     processes = SimpleNamespace(runners=runners, run_jobs=lambda: [runners["trainer"]])
     context = SimpleNamespace(service_calls=lambda: [call])
     launcher = SimpleNamespace(context=lambda files, resume_step: context)
-    config = SimpleNamespace(launcher=launcher, store=SimpleNamespace(files={}))
+    config = SimpleNamespace(launcher=launcher, document=SimpleNamespace(files={}))
     transactions = transactions_of(
         processes, config, SimpleNamespace(resume_step=None), EventBus(folder / "journal.jsonl")
     )

@@ -26,7 +26,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.run_settings import RunFiles
-from rltui.services.config.source import read_file
+from rltui.services.config.config_file import read_file
 from rltui.services.gpu.peaks import read_peaks
 from rltui.services.launch import read_launch
 from rltui.services.metrics.sources import RunMetrics

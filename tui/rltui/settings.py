@@ -15,7 +15,7 @@ from rltui.core.values import TomlTable, list_of_texts
 from rltui.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rltui.services.config.source import Source
+    from rltui.frameworks.inputs import ConfigFile
 
 _Word = Annotated[str, Field(min_length=1)]
 _Words = Annotated[tuple[_Word, ...], list_of_texts()]
@@ -85,17 +85,17 @@ def _by_id(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{key}", [value] if isinstance(value, str) else value
 
 
-def location_of_key(source: Source, table: str, key: str) -> str:
+def location_of_key(file: ConfigFile, table: str, key: str) -> str:
     """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file; `FILE` where it is not there."""
     from rltui.core.toml import edit
     from rltui.core.toml.values import format_key
 
     candidates = ((table, key), (table, *key.split(".")))
     position = next(
-        (offset for segments in candidates if (offset := edit.locate(source.text, format_key(segments)))),
+        (offset for segments in candidates if (offset := edit.locate(file.text, format_key(segments)))),
         None,
     )
-    return f"{source.path}:{position[0]}:{position[1]}" if position else str(source.path)
+    return f"{file.path}:{position[0]}:{position[1]}" if position else file.path
 
 
 def settings_file() -> Path:
@@ -111,21 +111,21 @@ def load(path: Path) -> Settings:
     return parse_settings(source_at(path)) if path.exists() else Settings()
 
 
-def source_at(path: Path, text: str | None = None) -> Source:
+def source_at(path: Path, text: str | None = None) -> ConfigFile:
     """A parsed file of settings, empty where there is none. `text`: in place of its content.
 
     Raises:
         ConfigError: if it cannot be read or is not TOML.
     """
     # What reads configs knows the frameworks: the screen and the alerts need it only where the file is there.
-    from rltui.services.config.source import parse_file, read_file
+    from rltui.services.config.config_file import parse_file, read_file
 
     if text is None and path.exists():
         return read_file(path)
     return parse_file(path, (text or "").encode())
 
 
-def parse_settings(source: Source) -> Settings:
+def parse_settings(file: ConfigFile) -> Settings:
     """The settings in a parsed file.
 
     Raises:
@@ -134,12 +134,12 @@ def parse_settings(source: Source) -> Settings:
     from rltui.services import model_errors
 
     try:
-        return Settings.model_validate(source.data)
+        return Settings.model_validate(file.data)
     except ValidationError as error:
         tables: dict[str, type[TomlTable]] = {"alerts": AlertSettings, "health": Thresholds}
-        hosts = source.data.get("hosts")
+        hosts = file.data.get("hosts")
         tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
-        faults = model_errors.error_lines(source, error, root=Settings, tables=tables)
+        faults = model_errors.error_lines(file, error, root=Settings, tables=tables)
         raise ConfigError(
             faults[0], details=faults[1:], hint="fix the file; until then the defaults apply"
         ) from error

@@ -1,4 +1,4 @@
-"""A config with an editor, as it is reopened whenever its memory is lost."""
+"""A config with its history, as it is reopened whenever its memory is lost."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rltui.core.api import Request
 from rltui.core.journal import JournalEntry
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.generic import GENERIC
-from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.document import ConfigDocument
+from rltui.services.config.history import EditHistory
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import Journal
 
@@ -28,15 +28,15 @@ class Desk:
         """Everything in memory is lost."""
         self.entries: list[JournalEntry] = []
         journal = Journal(self.control.journal_file, listener=self.entries.append)
-        self.store = ConfigStore([self.path], GENERIC, components=["trainer"])
-        self.editor = ConfigEditor(self.store, self.control, journal)
+        self.history = EditHistory(self.control, journal)
+        self.document = ConfigDocument([self.path], GENERIC, components=["trainer"], history=self.history)
 
     @property
     def text(self) -> str:
         return self.path.read_bytes().decode()
 
     def do(self, request: Request) -> None:
-        self.editor.apply(request, self.editor.preview(request))
+        self.document.commit(self.document.proposed(request))
 
     def set(self, **edits: TomlValue) -> None:
         """`__` for a dot."""
@@ -50,5 +50,5 @@ class Desk:
 
     def words(self) -> tuple[str | None, str | None]:
         """The edits that can be undone and redone."""
-        table = self.editor.knob_table({})
+        table = self.document.knob_table({})
         return table.undo, table.redo

@@ -15,7 +15,8 @@ from tests.services.config.desk import Desk
 from rltui.core.api import Request
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.config import writing
-from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
+from rltui.services.config.change import FileChange
+from rltui.services.config.writing import replace_files
 
 
 def edit_beside_an_editor(folder: Path, edits: int) -> tuple[int, Saves]:
@@ -27,12 +28,12 @@ def edit_beside_an_editor(folder: Path, edits: int) -> tuple[int, Saves]:
             request = Request(action="set", edits={"mine": tried + 1}, force=True)
             time.sleep(random.random() / 100)
             try:
-                preview = desk.editor.preview(request)
+                proposal = desk.document.proposed(request)
             except ConfigError:  # half written, or moved aside
                 continue
             tried += 1
             try:
-                desk.editor.apply(request, preview)
+                desk.document.commit(proposal)
                 made += 1
             except ConflictError:
                 continue
@@ -59,10 +60,10 @@ def once_written_beside(
     """Somebody saves once the new contents lie on the disk."""
     real = writing._replace
 
-    def saved(target: Path, *, expected: bytes, content: bytes) -> bytes:
-        if target == path:
+    def saved(change: FileChange) -> None:
+        if change.path == path:
             save()
-        return real(target, expected=expected, content=content)
+        real(change)
 
     def save() -> None:
         beside = path.with_name("theirs")
@@ -83,9 +84,9 @@ def once_written_beside(
 def test_what_was_saved_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     path = tmp_path / "run.toml"
     path.write_text("old")
-    with once_written_beside(monkeypatch, how, path), pytest.raises(ForeignSaveError) as caught:
-        replace_files({path: FileChange(b"old", b"new")})
-    assert caught.value.content == b"theirs"
+    with once_written_beside(monkeypatch, how, path), pytest.raises(ConflictError) as caught:
+        replace_files([FileChange.of_contents(path, b"old", b"new")])
+    assert caught.value.details[-2:] == ("+theirs", "\\ No newline at end of file")
     assert path.read_text() == "theirs"
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.toml"]
 
@@ -95,9 +96,9 @@ def test_a_file_that_an_editor_moves_aside_meanwhile_is_a_conflict(
 ) -> None:
     path = tmp_path / "run.toml"
     path.write_text("old")
-    with once_written_beside(monkeypatch, "aside", path), pytest.raises(ForeignSaveError) as caught:
-        replace_files({path: FileChange(b"old", b"new")})
-    assert caught.value.content is None
+    with once_written_beside(monkeypatch, "aside", path), pytest.raises(ConflictError) as caught:
+        replace_files([FileChange.of_contents(path, b"old", b"new")])
+    assert caught.value.details == ()
     assert [entry.name for entry in tmp_path.iterdir()] == ["theirs"]
 
 
@@ -107,8 +108,8 @@ def test_of_several_files_none_is_changed_when_one_was_saved(
     first, second = tmp_path / "a.toml", tmp_path / "b.toml"
     for path in (first, second):
         path.write_text("old")
-    with once_written_beside(monkeypatch, "rename", second), pytest.raises(ForeignSaveError):
-        replace_files({first: FileChange(b"old", b"new"), second: FileChange(b"old", b"new")})
+    with once_written_beside(monkeypatch, "rename", second), pytest.raises(ConflictError):
+        replace_files([FileChange.of_contents(path, b"old", b"new") for path in (first, second)])
     assert (first.read_text(), second.read_text()) == ("old", "theirs")
 
 
@@ -117,10 +118,10 @@ def test_both_names_of_a_file_keep_one_content(tmp_path: Path) -> None:
     path, link = tmp_path / "run.toml", tmp_path / "link.toml"
     path.write_text("a longer old text")
     link.hardlink_to(path)
-    replace_files({path: FileChange(path.read_bytes(), b"new")})
+    replace_files([FileChange.of_contents(path, path.read_bytes(), b"new")])
     assert (path.read_text(), link.read_text()) == ("new", "new")
-    with pytest.raises(ForeignSaveError):
-        replace_files({link: FileChange(b"other", b"newer")})
-    replace_files({link: FileChange(b"new", b"newer")})
+    with pytest.raises(ConflictError):
+        replace_files([FileChange.of_contents(link, b"other", b"newer")])
+    replace_files([FileChange.of_contents(link, b"new", b"newer")])
     assert path.read_text() == "newer"
     assert path.stat().st_nlink == 2

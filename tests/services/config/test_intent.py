@@ -10,8 +10,7 @@ from tests.services.config.system_calls import CALLS, die, instead_of_call, is_k
 
 from rltui.core.journal import JournalEntry
 from rltui.errors import ConflictError
-from rltui.services.config.history import EditHistory, EditIntent
-from rltui.services.config.source import parse_file, sha_of
+from rltui.services.config.config_file import sha_of
 from rltui.services.runs.journal import Journal, read_journal
 
 OLD = "max_steps = 20\nname = 'a'\n"
@@ -57,7 +56,7 @@ def test_killed_at_every_step_an_edit_is_known_or_not_made(desk: Desk, linked: b
     outcomes, step = set(), 1
     while killed_at(desk, step, in_place=linked):
         desk.reopen()
-        desk.editor.reconcile()
+        desk.history.reconcile()
         made = "30" in desk.path.read_text()
         assert made or desk.path.read_text() == OLD, step
         kinds = [entry.kind for entry in entries(desk)]
@@ -84,7 +83,7 @@ def test_an_edit_that_somebody_saved_over_is_known_where_it_is_in_their_text(des
         assert killed_at(desk, 0), "at the journal"
         desk.path.write_text(theirs.replace("'b'", "'long enough to grow the file'"))
         desk.reopen()
-        desk.editor.reconcile()
+        desk.history.reconcile()
         assert [entry.kind for entry in entries(desk)] == ["edit" if known else "config"]
         assert "theirs" in desk.path.read_text() or not known
 
@@ -93,19 +92,17 @@ def test_an_intent_that_nobody_understands_is_removed(desk: Desk) -> None:
     for damaged in (b"", b"{}", b'{"text": "", "data": {}}', b"\xff\xfe"):
         intent(desk).write_bytes(damaged)
         desk.reopen()
-        desk.editor.reconcile()
+        desk.history.reconcile()
         assert not intent(desk).exists()
     assert entries(desk) == []
 
 
 def test_of_two_files_a_killed_write_leaves_both_old(desk: Desk, tmp_path: Path) -> None:
     names = [tmp_path / "a.toml", tmp_path / "b.toml"]
-    history = EditHistory(desk.control.journal_file, desk.control.path / "backups")
-    journal = Journal(desk.control.journal_file, clock=lambda: 0.0, listener=lambda _: None)
     texts = (b"x = 1\n", b"x = 2\n")
     for path in names:
         path.write_bytes(texts[0])
-    history.save(parse_file(path, text) for path in names for text in texts)
+    desk.history.save(texts)
     keys = {"x": ("1", "2")}
     files = [
         {"path": str(path), "before": sha_of(texts[0]), "after": sha_of(texts[1]), "keys": keys}
@@ -114,13 +111,14 @@ def test_of_two_files_a_killed_write_leaves_both_old(desk: Desk, tmp_path: Path)
     data = {"number": 1, "action": "set", "words": "x 1 → 2", "files": files}
 
     def interrupted() -> None:
-        with EditIntent(intent(desk), history, journal).execute("x 1 → 2", data):
+        with desk.history.recording("x 1 → 2", data):
             names[0].write_bytes(texts[1])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    EditIntent(intent(desk), history, journal).reconcile()
+    desk.reopen()
+    desk.history.reconcile()
     assert [path.read_bytes() for path in names] == [texts[0], texts[0]]
     assert [entry.text for entry in entries(desk)] == [
         "not applied, because rltui ended while writing: x 1 → 2"

@@ -15,8 +15,8 @@ from rltui.core.experiment_request import ConfigLine, ConfigOverlay, Override
 from rltui.errors import ConfigError
 from rltui.services import checkout
 from rltui.services.config import origins
+from rltui.services.config.document import ConfigDocument
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
-from rltui.services.config.store import ConfigStore
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 B, C = DATA / "era_b/rl.toml", DATA / "era_c/rl.toml"
@@ -56,7 +56,7 @@ def test_the_seeds_line_becomes_edits_of_a_copy() -> None:
     with staged(ConfigLine(files=(B,), overrides=given)) as found:
         (copy,) = data(found)
         assert found.files[0].name == "rl.toml"
-        assert found.unedited == {"rl.toml": B.read_text()}
+        assert [change.before.text for change in found.changes] == [B.read_text()]
         assert origins.original_files(found.files) == (B,)
         left = found.files[0]
     assert (copy["model"]["name"], copy["wandb"]["project"]) == ("X/Y", "p")
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_told_of_the_users_file() -> None:
     ):
         pass
     with staged(ConfigLine(files=(B,), overrides=options(orchestrator__batch_size="33"))) as found:
-        (problem,) = ConfigStore(found.files, identify(found.files, None)[0]).problems()
+        (problem,) = ConfigDocument(found.files, identify(found.files, None)[0]).problems()
         assert found.with_user_paths(problem.text).startswith(f"{B}: orchestrator.batch_size (33)")
 
 
@@ -116,7 +116,7 @@ def test_files_of_2025_stay_three() -> None:
     overlays = tuple(ConfigOverlay(path, table) for table, path in A.items())
     with staged(ConfigLine(overlays=overlays)) as found:
         assert found.files == tuple(A.values())
-        assert not found.unedited
+        assert not found.changes
     given = options(wandb__project="p", trainer__optim__lr="1e-5")
     with staged(ConfigLine(overlays=overlays, overrides=given)) as found:
         trainer, orchestrator, _ = data(found)

@@ -37,7 +37,7 @@ class Box:
         self.series.add(row if tokens is None else {**row, TOKENS_KEY: tokens})
 
     def estimate(self) -> DerivedValue | None:
-        figures = self.times.derive(load_files([self.config], TINYRL).files)
+        figures = self.times.derive(load_files([self.config], TINYRL))
         return next((item for item in figures if item.name == "estimated step time"), None)
 
 

@@ -11,7 +11,8 @@ import pytest
 from tests.services.config.system_calls import die, instead_of_call, is_killed
 
 from rltui.errors import RltuiError
-from rltui.services.config.writing import SUFFIX, FileChange, replace_files
+from rltui.services.config.change import FileChange
+from rltui.services.config.writing import SUFFIX, replace_files
 
 OLD, NEW = b"old = 1\n", b"new = 2\n"
 
@@ -25,8 +26,8 @@ def files(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def changes(files: list[Path], content: bytes = NEW) -> dict[Path, FileChange]:
-    return {path: FileChange(path.read_bytes(), content) for path in files}
+def changes(files: list[Path], content: bytes = NEW) -> list[FileChange]:
+    return [FileChange.of_contents(path, path.read_bytes(), content) for path in files]
 
 
 def left_behind(files: list[Path]) -> list[str]:

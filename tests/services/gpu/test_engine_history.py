@@ -8,7 +8,7 @@ from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, ModelShape
 from rltui.core.text import GIB
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.document import ConfigDocument
 from rltui.services.gpu.forecast import EngineHistory, read_engine_log
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -131,7 +131,7 @@ def attempt(control: ControlFolder, number: int, *, model: str, utilization: flo
     config.write_text(CONFIG.replace("MODEL", model) + f"gpu_memory_utilization = {utilization}\n")
     folder = control.attempt_dir("inference", number)
     folder.mkdir(parents=True)
-    store = ConfigStore([config], TINYRL)
+    store = ConfigDocument([config], TINYRL)
     store.load()
     store.snapshot(folder)
     log = control.log_file("inference", number)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from rltui.cli.choosing import choose_framework
@@ -20,12 +21,14 @@ from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.core import hints
 from rltui.core.text import duration
-from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.errors import UsageError
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import name_if_needed
 
 if TYPE_CHECKING:
     from rltui.core.api import Plan, Request
+    from rltui.core.config_report import Problem
+    from rltui.services.config.proposal import Proposal
 
 
 def edit_request(
@@ -86,30 +89,20 @@ class _Offline:
 
         refuse_observed(record)
         self._record = record
-        self._store = ExperimentReader(record).store()
-        self._editor = ExperimentReader(record).editor(self._store)
+        self._document = ExperimentReader(record).document_to_edit()
         self._models = FrameworkModels(registry.get(record.framework), Path(record.workspace))
 
     def request_plan(self, method: Literal["plan", "execute"], request: Request) -> Plan:
-        from rltui.core.api import Plan
-        from rltui.services.config.editor import shared_configs
+        from rltui.services.config.readers import shared_configs
 
-        preview = self._editor.preview(request)
-        if preview.blocked and not request.unasked and self._models.accepts(preview.after):
-            self._store.accept(preview.after)
-            preview = self._editor.preview(request)
-        plan = Plan(
-            action=request.action,
-            diff=preview.diff,
-            base=self._store.base(),
-            problems=(*preview.problems, *shared_configs(preview.paths, self._record)),
-            derived=preview.derived,
-            written=preview.written,
-            reasons=preview.reasons,
-            conflicts=preview.conflicts,
-        )
+        document = self._document
+        proposal = document.proposed(request)
+        if proposal.blocked and not request.unasked and self._models.accepts(proposal.after):
+            document.accept(proposal.after)
+            proposal = document.proposed(request)
+        plan = _plan_of(proposal, base=document.base(), more=shared_configs(proposal.paths, self._record))
         if method == "execute":
-            self._editor.apply(request, preview)
+            document.commit(proposal)
         return plan
 
     def close(self) -> None:
@@ -121,26 +114,35 @@ class FileEdits:
 
     def __init__(self, files: tuple[Path, ...], framework: str | None) -> None:
         from rltui.client import checking
-        from rltui.services.config.store import ConfigStore
+        from rltui.services.config.document import ConfigDocument
 
-        framework_of_files, _ = checking.identify(files, None, choose_framework(files, None, framework))
-        self.framework = framework_of_files
-        self._store = ConfigStore(list(files), framework_of_files)
-        self.files = self._store.load().files
+        self.framework, _ = checking.identify(files, None, choose_framework(files, None, framework))
+        self._document = ConfigDocument(files, self.framework)
+        self.files = self._document.load()
 
     def request_plan(self, method: Literal["plan", "execute"], request: Request) -> Plan:
-        from rltui.core.api import Plan
-
-        preview = self._store.preview(request.edits, force=request.force)
+        proposal = self._document.proposed(request)
         if method == "execute":
-            self._store.apply(preview)
-        return Plan(
-            action="set",
-            diff=preview.diff,
-            problems=preview.problems,
-            derived=preview.derived,
-            written=preview.written,
-        )
+            self._document.commit(proposal)
+        return _plan_of(proposal)
+
+
+def _plan_of(
+    proposal: Proposal, *, base: Mapping[str, str] = MappingProxyType({}), more: tuple[Problem, ...] = ()
+) -> Plan:
+    """The plan of an edit that restarts nothing. `more`: problems besides its own."""
+    from rltui.core.api import Plan
+
+    return Plan(
+        action=proposal.action,
+        diff=proposal.diff,
+        base=dict(base),
+        problems=(*proposal.problems, *more),
+        derived=proposal.derived,
+        written=proposal.written,
+        reasons=proposal.reasons,
+        conflicts=proposal.conflicts,
+    )
 
 
 def execute_edit(
@@ -150,8 +152,12 @@ def execute_edit(
     name: str | None = None,
 ) -> Plan:
     """Plan an edit, show it, and make it once it is agreed to."""
+    from rltui.core.refusal import refuse_errors, refuse_undo
+
     plan = request_plan("plan", request)
-    _refuse(plan, request)
+    more = "; without --plan, the framework's own validators decide" if request.unasked else ""
+    refuse_errors(plan.problems, hint=f"nothing was written{more}")
+    refuse_undo(plan.conflicts)
     if not arguments.plan:
         request_with_consent = require_plan_consent(plan, request, arguments, text=styled_plan_text(plan))
         plan = request_plan("execute", request_with_consent.model_copy(update={"base": plan.base}))
@@ -176,24 +182,3 @@ def _outcome_lines(plan: Plan, request: Request, *, plan_only: bool, name: str |
         yield f"restarting {', '.join(restarted_ids)}; see: {hints.STATUS(name=name)}"
     elif plan.start:
         yield f"to take effect: {hints.APPLY(components=plan.start, name=name)}"
-
-
-def _refuse(plan: Plan, request: Request) -> None:
-    """Stop here where it must not be written; `execute` would say the same.
-
-    Raises:
-        ConfigError: if the result breaks a rule.
-        ConflictError: if an undo does not fit onto what the files hold now.
-    """
-    errors = [problem.text for problem in plan.problems if problem.is_error]
-    if errors:
-        more = "; without --plan, the framework's own validators decide"
-        hint = f"nothing was written{more if request.unasked else ''}"
-        raise ConfigError(errors[0], details=errors[1:], hint=hint)
-    if plan.conflicts:
-        keys = [key.key for conflict in plan.conflicts for key in conflict.keys]
-        raise ConflictError(
-            f"{' and '.join(conflict.file for conflict in plan.conflicts)} changed after that edit",
-            details=[f"keys with other values now: {', '.join(keys)}"],
-            hint="nothing was written; set the keys by hand",
-        )

@@ -21,17 +21,17 @@ from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
-from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import CONFIG
 from rltui.services import layout_files
 from rltui.services.checkout import NearbyCheckout
-from rltui.services.config.diff import text_diff
-from rltui.services.config.editor import shared_configs
+from rltui.services.config.change import FileChange
+from rltui.services.config.config_file import parse_file, read_file
+from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import detect, load_files
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.origins import original_files
-from rltui.services.config.source import parse_file, read_file
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.readers import shared_configs
 
 _OF_THE_BOX = "gpus."
 """Placeholders of devices: what lacks is told with the memory plan."""
@@ -63,7 +63,7 @@ def identify(
         framework_choice = (
             registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)
         )
-        roles = load_files(config_files, framework_choice).sources
+        roles = load_files(config_files, framework_choice)
         return framework_choice, layout_files.find(registry.layout_for(framework_choice, roles), folder)
     layout_file = layout_files.find(layout, folder)
     expected_name = layout_files.load(layout_file).framework
@@ -93,7 +93,7 @@ def cluster_layout(config_files: tuple[Path, ...], framework: str | None, *, wor
         ConfigError: as `identify`, or if there is none.
     """
     identified, _ = identify(config_files, None, framework, workspace=workspace)
-    return registry.cluster_layout_for(identified, load_files(config_files, identified).sources)
+    return registry.cluster_layout_for(identified, load_files(config_files, identified))
 
 
 def _refuse_layouts(config_files: Iterable[Path]) -> None:
@@ -136,18 +136,17 @@ def check(
     )
     with closing(FrameworkModels(framework_of_files, workspace or Path.cwd())) as models:
         framework_of_files = models.informed(config_files, ask=ask_models)
-        store = ConfigStore(list(config_files), framework_of_files)
-        sources = store.load()
-        is_accepted = ask_models and models.accepts(sources)
+        document = ConfigDocument(config_files, framework_of_files)
+        files = document.load()
+        is_accepted = ask_models and models.accepts(files)
         if is_accepted:
-            store.accept(sources)
+            document.accept(files)
         has_models = framework_of_files.config.models is not None
         not_asked = (models.reason or "" if ask_models else "--no-own") if has_models else ""
-        problems = store.problems()
-        problems += models.problems(sources, problems) if ask_models else ()
-    files = sources.files
+        problems = document.problems()
+        problems += models.problems(files, problems) if ask_models else ()
     layout_of_files = _with_instances(layout_file, framework_of_files, files)
-    problems += shared_configs(store.base())
+    problems += shared_configs(document.base())
     problems += tuple(map(_uses, framework_of_files.servers.addresses(files)))
     run = _Run(layout_file, layout_of_files, framework_of_files, files, workspace or Path.cwd())
     unknown_placeholders, blockers = _start_problems(run)
@@ -181,13 +180,13 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
     framework_of_files, layout_file = identify(config_files, layout, framework)
     framework_of_files = framework_of_files.fitted(runnable_layout(layout_file))
     framework_of_files = informed(framework_of_files, Path.cwd(), config_files, ask=True)
-    files = load_files(config_files, framework_of_files).files
+    files = load_files(config_files, framework_of_files)
     layout_of_files = _with_instances(layout_file, framework_of_files, files)
     components = [spec.id for spec in layout_of_files.component]
-    store = ConfigStore(
+    document = ConfigDocument(
         config_files, framework_of_files, components=components, launched=layout_of_files.launched
     )
-    return store.knob_table({})
+    return document.knob_table({})
 
 
 def _with_instances(layout_file: Path, framework: Framework, files: ConfigFiles) -> Layout:
@@ -221,21 +220,21 @@ def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
     config = load_files([path], target)
     generation = informed(generation, Path.cwd(), [path], ask=True)
     convert = target.conversions.get(generation.id)
-    conversion = None if convert is None else convert(config.files, generation)
+    conversion = None if convert is None else convert(config, generation)
     if conversion is None:
-        faults = [problem.text for problem in ConfigStore([path], target).problems() if problem.is_error]
+        faults = [problem.text for problem in ConfigDocument([path], target).problems() if problem.is_error]
         raise ConfigError(
             f"{path} ({target.title}) cannot be converted to {generation.title}",
             details=faults,
             hint="fix the file first" if faults else registry.conversions(),
         )
-    source = parse_file(new, conversion.text.encode())
-    problems = generation.config.check({"rl": ConfigFile("rl", str(new), source.data)})
+    after = parse_file(new, conversion.text.encode(), "rl")
+    problems = generation.config.check({"rl": after})
     return ForeignConfig(
         framework=generation.id,
         path=str(new),
         text=conversion.text,
-        diff=text_diff(config.sources["rl"].text, conversion.text, new.name),
+        diff=FileChange(config["rl"], after).diff(new.name),
         notes=conversion.notes,
         problems=problems,
         valid=not any(problem.is_error for problem in problems),

@@ -16,8 +16,8 @@ from rltui.core.experiment_request import ConfigLine, ExperimentRequest
 from rltui.core.text import join_words
 from rltui.frameworks.base import Framework
 from rltui.services.config import origins
+from rltui.services.config.document import ConfigDocument
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
-from rltui.services.config.store import ConfigStore
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.recorded_config import recorded_config
@@ -111,17 +111,17 @@ def _forked(
     """The config line of a fork: the parent's config without what it says of where it continued and kept its
     checkpoints, and a sentence about that.
     """
-    store = ConfigStore(recorded.files, framework)
+    document = ConfigDocument(recorded.files, framework)
     is_resumed = request.origin.parent_step is not None
     elsewhere = framework.run.resume_elsewhere
     removed_keys = [
         *framework.run.resume_keys,
         *(key for key in elsewhere if is_resumed or key.endswith("output_dir")),
     ]
-    names = {(knob.file, knob.key): knob.name for knob in store.knobs}
+    names = {(knob.file, knob.key): knob.name for knob in document.knobs}
     cleared = {
         names.get((role, key), key): "none"
-        for role, file in store.files.items()
+        for role, file in document.files.items()
         for key in removed_keys
         if value_at(file.data, key) is not None
     }

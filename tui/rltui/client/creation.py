@@ -25,7 +25,7 @@ from rltui.core.text import join_words
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.services.config import origins
-from rltui.services.config.editor import readers_of
+from rltui.services.config.readers import readers_of
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs import catalog
@@ -156,7 +156,7 @@ def _separate_copies(
     """The copies; new ones of files that a living experiment reads, or that rltui ships as examples; and why,
     in words.
     """
-    files = () if copies.unedited else record.config_paths
+    files = () if copies.changes else record.config_paths
     readers = [
         (reader, shared_files)
         for reader, shared_files in readers_of(files, record)
@@ -185,7 +185,7 @@ def _with_own_copies(
     record: ExperimentRecord, copies: RunConfig, control: ControlFolder
 ) -> tuple[ExperimentRecord, Mapping[str, str]]:
     """The record with the copies in its own folder; and by path what they shall say."""
-    if not copies.unedited:
+    if not copies.changes:
         return record, {}
     control.make()
     files, file_texts = copies.save(control.path / origins.FOLDER)
@@ -196,14 +196,13 @@ def _edit(record: ExperimentRecord, file_texts: Mapping[str, str], *, is_birth: 
     """Write what the overrides of the command line say: of a run that goes on, as an edit that can be
     undone.
     """
-    store = ExperimentReader(record).store()
-    editor = ExperimentReader(record).editor(store)
+    document = ExperimentReader(record).document_to_edit()
     request = Request(action="write", texts=dict(file_texts), by=actor())
-    preview = editor.preview(request)
-    if preview.blocked:  # it was examined, by the framework's own models too
-        store.accept(preview.after)
-        preview = editor.preview(request)
-    editor.apply(request, preview, is_birth=is_birth)
+    proposal = document.proposed(request)
+    if proposal.blocked:  # it was examined, by the framework's own models too
+        document.accept(proposal.after)
+        proposal = document.proposed(request)
+    document.commit(proposal, is_birth=is_birth)
 
 
 def undo(created: Created) -> None:

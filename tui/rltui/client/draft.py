@@ -24,8 +24,8 @@ from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files, trust
 from rltui.services.config import origins
+from rltui.services.config.files import load_files
 from rltui.services.config.run_config import RunConfig
-from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import free_path
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.runs.experiments import check_new_record, default_output_dir, find_experiment, free_name
@@ -157,7 +157,7 @@ def _identified(run: ConfiguredRequest) -> Draft:
     framework, layout_file = run.identify()
     layout = runnable_layout(layout_file)
     framework = framework.fitted(layout)
-    files = ConfigStore(list(run.config_files), framework).load().files
+    files = load_files(run.config_files, framework)
     return Draft(run.request, run.workspace, run.config_files, framework, layout_file, layout, files)
 
 

@@ -20,7 +20,6 @@ from rltui.core.runs import RunOrigin, RunRow
 from rltui.core.text import join_words, numbered, size_text
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services import subprocesses
-from rltui.services.config.diff import text_diff
 from rltui.services.own_files import make_folder
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.disk import size_of
@@ -129,10 +128,7 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
             parent=row.name,
             name=name,
             folder=str(folder),
-            diff="".join(
-                text_diff(run.copies.unedited[path.name], path.read_bytes().decode(), path.name)
-                for path in run.copies.files
-            ),
+            diff="".join(change.diff() for change in run.copies.changes),
             step=step,
             copied=() if start is None else tuple(map(str, start.names)),
             copied_bytes=0 if start is None else start.size_bytes,

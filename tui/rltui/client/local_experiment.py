@@ -43,7 +43,7 @@ from rltui.core.series import SeriesSource
 from rltui.core.states import ComponentState
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services import layout_files
-from rltui.services.config.source import content_of
+from rltui.services.config.config_file import content_of
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.listing import all_logs
 from rltui.services.logs.merged import MergedLog, offset_at

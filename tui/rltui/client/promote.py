@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,22 +12,21 @@ from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.api import Loss, Request
-from rltui.core.config_data import changed_keys, deep_leaves, key_conflicts
+from rltui.core.config_data import deep_leaves, key_conflicts
 from rltui.core.edit_log import describe
 from rltui.core.experiment_api import ExperimentApi
 from rltui.core.knobs import display
+from rltui.core.refusal import refuse_errors
 from rltui.core.runs import RunRow
-from rltui.core.secrets import mask_value
 from rltui.core.text import join_words
 from rltui.core.toml.values import TomlValue, same_value
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
-from rltui.services.config.diff import text_diff
-from rltui.services.config.editor import readers_of
-from rltui.services.config.lock import config_lock
+from rltui.services.config.change import FileChange, Keys, all_keys
+from rltui.services.config.config_file import content_of, parse_file, read_file, sha_of, with_key
 from rltui.services.config.origins import ConfigOrigin
-from rltui.services.config.source import Source, content_of, parse_file, read_file, with_key
-from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
+from rltui.services.config.readers import readers_of
+from rltui.services.config.writing import write_changes
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -43,8 +42,8 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 class Promotion:
     run: str
     record: ExperimentRecord
-    files: Mapping[Path, tuple[Source, Source]]
-    """The user's files that change, before and after."""
+    changes: tuple[FileChange, ...]
+    """The user's files that change."""
     refused: tuple[str, ...]
     """Keys that stay as they are, and why, in words."""
     notes: tuple[str, ...]
@@ -53,9 +52,7 @@ class Promotion:
 
     @property
     def diff(self) -> str:
-        return "".join(
-            text_diff(old.text, new.text, str(path).lstrip("/")) for path, (old, new) in self.files.items()
-        )
+        return "".join(change.diff(str(change.path).lstrip("/")) for change in self.changes)
 
 
 def plan_promotion(row: RunRow) -> Promotion:
@@ -74,16 +71,14 @@ def plan_promotion(row: RunRow) -> Promotion:
         raise UsageError(f"{row.name} has no copy of its own; it reads {config_names}", hint="nothing to do")
     framework = framework_of(record)
     run_keys = frozenset((*framework.run.resume_keys, *framework.run.resume_elsewhere))
-    sources: dict[Path, tuple[Source, Source]] = {}
+    files: dict[Path, FileChange] = {}
     conflicts: list[str] = []
     for path, origin in copies.items():
-        began = parse_file(path, origin.text.encode())
-        changed_values = changed_keys(deep_leaves(began.data), deep_leaves(read_file(path).data))
-        promoted_values = {key: values for key, values in changed_values.items() if key not in run_keys}
-        merge = _Merge(sources, origin)
-        conflicts += merge.take(promoted_values)
-    files = {path: sides for path, sides in sources.items() if sides[0].content != sides[1].content}
-    return Promotion(row.name, record, files, tuple(conflicts), _notes(files, record))
+        changed = FileChange(parse_file(path, origin.text.encode()), read_file(path)).values
+        merge = _Merge(files, origin)
+        conflicts += merge.take({key: values for key, values in changed.items() if key not in run_keys})
+    changes = tuple(change for change in files.values() if not change.is_empty)
+    return Promotion(row.name, record, changes, tuple(conflicts), _notes(changes, record))
 
 
 def plan_undo(row: RunRow) -> Promotion:
@@ -101,23 +96,23 @@ def plan_undo(row: RunRow) -> Promotion:
         raise ConflictError(f"{row.name} has no promotion to undo", hint=hints.PROMOTE_PLAN(run=row.name))
     file_origins = (origins.origin(Path(path)) for path in record.config_files)
     originals = {path for origin in file_origins if origin is not None for path in origin.paths}
-    files = {}
+    changes = []
     for name, sides in newest.data["files"].items():
         path = Path(name)
         if name not in originals or not _SHA.fullmatch(sides["before"]):  # whoever wrote that, it was not us
             raise ConfigError(f"{name} is not one of the source files of {row.name}")
         now = read_file(path)
-        if now.sha != sides["after"]:
+        if sha_of(now.content) != sides["after"]:
             raise ConflictError(
                 f"{path} has changed since", hint="nothing was written; change the file by hand"
             )
         before = content_of(control.path / _KEPT / sides["before"], display_path=path)
-        files[path] = (now, parse_file(path, before))
-    return Promotion(row.name, record, files, (), _notes(files, record), undoes=True)
+        changes.append(FileChange(now, parse_file(path, before)))
+    return Promotion(row.name, record, tuple(changes), (), _notes(changes, record), undoes=True)
 
 
-def _notes(files: Iterable[Path], record: ExperimentRecord) -> tuple[str, ...]:
-    readers = [reader.name for reader, _ in readers_of(files, record)]
+def _notes(changes: Iterable[FileChange], record: ExperimentRecord) -> tuple[str, ...]:
+    readers = [reader.name for reader, _ in readers_of((change.path for change in changes), record)]
     return (
         (f"{join_words(readers)} also reads the file, and will use the new values at its next start",)
         if readers
@@ -133,23 +128,23 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
         ConfigError: if the result breaks a rule; nothing was written.
         RltuiError: if it cannot be written.
     """
-    by_owner: dict[str, tuple[ExperimentRecord, list[Path]]] = {}
-    other_files: list[Path] = []
-    for path in promotion.files:
-        readers = [reader for reader, _ in readers_of([path])]
+    by_owner: dict[str, tuple[ExperimentRecord, list[FileChange]]] = {}
+    other_changes: list[FileChange] = []
+    for change in promotion.changes:
+        readers = [reader for reader, _ in readers_of([change.path])]
         if not readers:
-            other_files.append(path)
+            other_changes.append(change)
             continue
         owner = max(readers, key=lambda reader: (launch.has_supervisor(reader), reader.created_at))
-        by_owner.setdefault(owner.output_dir, (owner, []))[1].append(path)
+        by_owner.setdefault(owner.output_dir, (owner, []))[1].append(change)
     folder = promotion.record.control.path / _KEPT
     make_folder(folder, mode=0o700)
-    for old, _ in promotion.files.values():
-        write_atomically(folder / old.sha, old.content)
-    for owner, paths in by_owner.values():
-        _edit(owner, {path: promotion.files[path] for path in paths})
-    if other_files:
-        _replace(promotion, other_files)
+    for change in promotion.changes:
+        write_atomically(folder / sha_of(change.before.content), change.before.content)
+    for owner, changes in by_owner.values():
+        _edit(owner, changes)
+    if other_changes:
+        write_changes(other_changes)
     _record(promotion)
     return () if promotion.undoes else (f"to undo: {hints.PROMOTE_UNDO(run=promotion.run)}",)
 
@@ -157,22 +152,19 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
 # --- key by key -----------------------------------------------------------------------------------------
 
 
-_Changed = Mapping[str, tuple[TomlValue, TomlValue]]
-
-
 class _Merge:
     """Takes the changes of one copy into the files that it was made of."""
 
-    def __init__(self, sources: dict[Path, tuple[Source, Source]], origin: ConfigOrigin) -> None:
-        """`sources` holds the user's files, before and after; those of this copy are added."""
-        self._sources = sources
+    def __init__(self, files: dict[Path, FileChange], origin: ConfigOrigin) -> None:
+        """`files` holds the user's files, changed so far; those of this copy are added."""
+        self._files = files
         self._paths = [Path(name) for name in origin.paths]
         for path in self._paths:
-            if path not in sources:
-                source = read_file(path)
-                sources[path] = (source, source)
+            if path not in files:
+                file = read_file(path)
+                files[path] = FileChange(file, file)
 
-    def take(self, changed: _Changed) -> Iterator[str]:
+    def take(self, changed: Keys) -> Iterator[str]:
         """Says of which keys it is not done, and why."""
         for key, (old, new) in changed.items():
             path = self._file_of(key)
@@ -180,8 +172,8 @@ class _Merge:
                 paths = join_words(list(map(str, self._paths)))
                 yield f"{key}: not set in {paths}; set the key in the right file"
                 continue
-            before, after = self._sources[path]
-            user_values = deep_leaves(before.data)
+            change = self._files[path]
+            user_values = deep_leaves(change.before.data)
             if key_conflicts({key: old}, user_values, {key: new}):
                 user_text = _value_text(key, user_values.get(key))
                 yield (
@@ -190,7 +182,7 @@ class _Merge:
                 )
             elif not same_value(user_values.get(key), new):
                 try:
-                    self._sources[path] = (before, with_key(after, key, new))
+                    self._files[path] = FileChange(change.before, with_key(change.after, key, new))
                 except ConfigError as error:
                     yield f"{key}: {error.title}"
 
@@ -198,7 +190,7 @@ class _Merge:
         """The last of the files that has the key."""
         if len(self._paths) == 1:
             return self._paths[0]
-        files_with_key = [path for path in self._paths if key in deep_leaves(self._sources[path][0].data)]
+        files_with_key = [path for path in self._paths if key in deep_leaves(self._files[path].before.data)]
         return files_with_key[-1] if files_with_key else None
 
 
@@ -209,56 +201,35 @@ def _value_text(key: str, value: TomlValue) -> str:
 # --- writing --------------------------------------------------------------------------------------------
 
 
-def _edit(owner: ExperimentRecord, files: Mapping[Path, tuple[Source, Source]]) -> None:
+def _edit(owner: ExperimentRecord, changes: Sequence[FileChange]) -> None:
     """Written as an edit of the experiment that owns the files, so that its history has it."""
     request = Request(
         action="write",
-        texts={str(path): new.text for path, (_, new) in files.items()},
-        base={str(path): old.sha for path, (old, _) in files.items()},
+        texts={change.before.path: change.after.text for change in changes},
+        base={change.before.path: sha_of(change.before.content) for change in changes},
         by=actor(),
         accepts=Loss.MORE,
     )
     with launch.connected(owner) as wire:
         if wire is not None:
-            plan = wire.request(ExperimentApi.plan, request)
-            if errors := [problem.text for problem in plan.problems if problem.is_error]:
-                raise ConfigError(errors[0], details=errors[1:], hint="nothing was written")
+            refuse_errors(wire.request(ExperimentApi.plan, request).problems)
             wire.request(ExperimentApi.execute, request)
             return
-    editor = ExperimentReader(owner).editor()
-    editor.apply(request, editor.preview(request))
-
-
-def _replace(promotion: Promotion, files: Sequence[Path]) -> None:
-    with config_lock(files):
-        try:
-            sides = {path: promotion.files[path] for path in files}
-            replace_files({path: FileChange(old.content, new.content) for path, (old, new) in sides.items()})
-        except ForeignSaveError as error:
-            raise ConflictError(
-                f"{error.path} was changed by someone else meanwhile",
-                hint="nothing was written; check the file and try again",
-            ) from error
+    document = ExperimentReader(owner).document_to_edit()
+    document.commit(document.proposed(request))
 
 
 def _record(promotion: Promotion) -> None:
     """Record it in the run's journal: the changes, the person, and the command that takes it back."""
-    changes = {
-        key: pair
-        for old, new in promotion.files.values()
-        for key, pair in changed_keys(deep_leaves(old.data), deep_leaves(new.data)).items()
-    }
-    masked_changes = {
-        key: (mask_value(key, old), mask_value(key, new)) for key, (old, new) in changes.items()
-    }
-    into = join_words([str(path) for path in promotion.files])
+    into = join_words([change.before.path for change in promotion.changes])
     verb = "undone in" if promotion.undoes else "promoted into"
     journal_of(promotion.record).add(
         "promote",
-        f"{verb} {into}: {describe(masked_changes)}",
+        f"{verb} {into}: {describe(all_keys(promotion.changes))}",
         by=actor(),
         undoes=promotion.undoes,
         files={
-            str(path): {"before": old.sha, "after": new.sha} for path, (old, new) in promotion.files.items()
+            edit.path: {"before": edit.before, "after": edit.after}
+            for edit in (change.record() for change in promotion.changes)
         },
     )

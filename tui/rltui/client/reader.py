@@ -26,11 +26,11 @@ from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import layout_files
-from rltui.services.config.editor import ConfigEditor
+from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import read_snapshot
+from rltui.services.config.history import EditHistory
 from rltui.services.config.models import informed
 from rltui.services.config.step_times import StepTimes, conversion
-from rltui.services.config.store import ConfigStore
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.sources import read_series
@@ -84,12 +84,23 @@ class ExperimentReader:
 
     # --- config ---------------------------------------------------------------------------------------------
 
-    def store(self) -> ConfigStore:
+    def document(self) -> ConfigDocument:
+        return self._document(None)
+
+    def document_to_edit(self) -> ConfigDocument:
+        """The document with its history; without a supervisor, an edit is written into the journal here. An
+        edit that a killed supervisor had begun is settled.
+        """
+        history = EditHistory(self._control, journal_of(self.record))
+        history.reconcile()
+        return self._document(history)
+
+    def _document(self, history: EditHistory | None) -> ConfigDocument:
         record, layout = self.record, self._layout
         paths = record.config_paths
         framework = informed(framework_of(record), Path(record.workspace), paths)
         times = StepTimes(framework, self._control, lambda: self._series)
-        return ConfigStore(
+        return ConfigDocument(
             paths,
             framework,
             components=[spec.id for spec in layout.automatic],
@@ -97,15 +108,8 @@ class ExperimentReader:
             derive=times.derive,
             forced=record.forced,
             recorded=True,
+            history=history,
         )
-
-    def editor(self, store: ConfigStore | None = None) -> ConfigEditor:
-        """Edits its config files (`store`), and writes the journal itself: there is no supervisor that would.
-        An edit that a killed supervisor had begun is settled.
-        """
-        editor = ConfigEditor(store or self.store(), self._control, journal_of(self.record))
-        editor.reconcile()
-        return editor
 
     def knobs(self) -> KnobTable:
         """The files as they are now, beside what it last ran with. Where they cannot be read any more, what
@@ -118,16 +122,16 @@ class ExperimentReader:
         copies: list[Path] = []
         for folder in self._control.newest_attempts():
             with contextlib.suppress(ConfigError):
-                if files := read_snapshot(folder, self._framework).files:
+                if files := read_snapshot(folder, self._framework):
                     ran[folder.parent.name] = files
                     copies = copies or [Path(file.path) for file in files.values()]
         try:
-            return self.store().knob_table(ran)
+            return self.document().knob_table(ran)
         except ConfigError:
             if not copies:
                 raise
         last = ExperimentReader(replace(self.record, config_files=tuple(map(str, copies))))
-        return last.store().knob_table({})
+        return last.document().knob_table({})
 
     def convert(self, to: BatchUnit | None = None, mean_tokens: float | None = None) -> Conversion:
         """The batch counted the other way, by what its run measured where `mean_tokens` does not say.
@@ -136,9 +140,11 @@ class ExperimentReader:
             ConfigError: as `batch_conversion.conversion`.
         """
         refuse_observed(self.record)
-        store = self.store()
-        table = store.knob_table({})
-        return conversion(self._framework, store.files, table, self._series, to=to, mean_tokens=mean_tokens)
+        document = self.document()
+        table = document.knob_table({})
+        return conversion(
+            self._framework, document.files, table, self._series, to=to, mean_tokens=mean_tokens
+        )
 
     @cached_property
     def _run_jobs(self) -> frozenset[str]:
@@ -153,9 +159,9 @@ class ExperimentReader:
         knobs, files = KnobTable(), None
         with contextlib.suppress(ConfigError):
             knobs = self.knobs()
-        store = self.store()
+        document = self.document()
         with contextlib.suppress(ConfigError):
-            files = store.load().files
+            files = document.load()
         return RunDescriber(self.record, self._layout, self._framework, files, knobs).run()
 
     # --- status ---------------------------------------------------------------------------------------------
@@ -236,10 +242,10 @@ class ExperimentReader:
 
     def checkpoints(self) -> CheckpointReport:
         framework = self._framework
-        store, series = self.store(), self._series
+        document, series = self.document(), self._series
         config_step = None
         with contextlib.suppress(ConfigError):  # broken or gone: it names none
-            config_step = named_step(framework, store.load().files)
+            config_step = named_step(framework, document.load())
         context = CheckpointContext(
             step=series.completed,
             max_steps=self._max_steps(),

@@ -23,7 +23,7 @@ from rltui.core.secrets import mask_text
 from rltui.core.series import SeriesSource
 from rltui.core.times import date_text
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.config.diff import text_diff
+from rltui.services.config.change import text_diff
 from rltui.services.own_files import free_path, read_own
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.evaluations import EvalFolder

@@ -9,8 +9,9 @@ from pathlib import Path
 from rltui import paths, settings
 from rltui.core.toml.scan import line_and_column, scan
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.config.source import content_of, parse_file
-from rltui.services.config.writing import FileChange, ForeignSaveError, replace_files
+from rltui.services.config.change import FileChange
+from rltui.services.config.config_file import content_of, parse_file
+from rltui.services.config.writing import replace_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ def replace_text(seen: SettingsText, text: str) -> None:
             with path.open("x", encoding="utf-8", newline="") as file:
                 file.write(text)
         else:
-            replace_files({path: FileChange(seen.text.encode(), text.encode())})
-    except (FileExistsError, ForeignSaveError):
+            replace_files([FileChange.of_contents(path, seen.text.encode(), text.encode())])
+    except (FileExistsError, ConflictError):
         raise ConflictError(
             f"{path} was changed by someone else meanwhile", hint="nothing was written; open the file again"
         ) from None

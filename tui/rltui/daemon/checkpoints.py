@@ -56,7 +56,7 @@ class CheckpointService:
     def _report_inputs(self) -> CheckpointContext:
         progress = self._observation.progress
         offer = self.offer
-        named_checkpoint = named_step(self._setup.framework, self._config.store.files)
+        named_checkpoint = named_step(self._setup.framework, self._config.document.files)
         notes = {} if named_checkpoint is None else {named_checkpoint: NAMED}
         if offer is not None and offer.resume_step is not None:
             notes[offer.resume_step] = GOOD

@@ -20,10 +20,11 @@ from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.launch import PortKnob
 from rltui.services import layout_files, trust
-from rltui.services.config.editor import ConfigEditor
-from rltui.services.config.files import LoadedFiles, read_snapshot, write_passed
+from rltui.services.config.document import ConfigDocument
+from rltui.services.config.files import read_snapshot, write_passed
+from rltui.services.config.history import EditHistory
 from rltui.services.config.models import FrameworkModels, informed
-from rltui.services.config.store import ConfigStore, EditPreview
+from rltui.services.config.proposal import Proposal
 from rltui.services.gpu.assignment import assigned_devices, gpu_sources
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.launch import Launch, Launcher
@@ -92,9 +93,7 @@ class Setup:
 
 
 class Config:
-    """`store` reads the files, `editor` writes them, `launcher` makes commands of them. Knows nothing of
-    processes.
-    """
+    """`document` reads and edits the files, `launcher` makes commands of them. Knows nothing of processes."""
 
     def __init__(
         self,
@@ -110,7 +109,8 @@ class Config:
         self._framework = framework
         self._events = events
         self.launcher = Launcher(record, setup.layout, framework, choose=choose)
-        self.store = ConfigStore(
+        self.history = EditHistory(setup.control, events.journal)
+        self.document = ConfigDocument(
             record.config_paths,
             framework,
             components=setup.components,
@@ -118,8 +118,8 @@ class Config:
             derive=derive,
             forced=record.forced,
             recorded=True,
+            history=self.history,
         )
-        self.editor = ConfigEditor(self.store, setup.control, events.journal)
         self._models = FrameworkModels(framework, setup.workspace)
         self._framework_lock = asyncio.Lock()
         """Serialises requests to the framework, so that they occupy one of the supervisor's few threads."""
@@ -147,7 +147,7 @@ class Config:
     def reconcile(self) -> None:
         """Finish an edit during which an earlier supervisor was killed."""
         try:
-            self.editor.reconcile()
+            self.history.reconcile()
         except RltuiError as error:
             title = "an unfinished edit remains"
             self._events.alert(Alert(kind="config", severity="error", title=title, text=str(error)))
@@ -169,7 +169,7 @@ class Config:
         """Write down the circumstances of the start that the files do not hold. `driver`: its version, where
         known.
         """
-        files = self.store.files
+        files = self.document.files
         try:
             context = self.launcher.context(files)
             components = self._setup.components
@@ -188,13 +188,13 @@ class Config:
         """
         control = self._setup.control
         return {
-            name: read_snapshot(control.attempt_dir(name, attempt), self._framework).files
+            name: read_snapshot(control.attempt_dir(name, attempt), self._framework)
             for name, attempt in attempts.items()
         }
 
     def knobs(self, attempts: Mapping[str, int]) -> KnobTable:
         """The knob table of the files as they are now, with attempts and errors as for `running`."""
-        return self.editor.knob_table(self.running(attempts))
+        return self.document.knob_table(self.running(attempts))
 
     def gpu_sources(self) -> tuple[tuple[GpuCommand, ...], str | None]:
         """Commands that read other machines' GPUs, and why they must not be run; none where the config, which
@@ -202,7 +202,7 @@ class Config:
         """
         layout_file = Path(self._setup.record.layout_file)
         try:
-            commands = gpu_sources(self.launcher.context(self.store.files))
+            commands = gpu_sources(self.launcher.context(self.document.files))
         except ConfigError as error:
             self._events.config_error(error)
             return (), None
@@ -213,39 +213,37 @@ class Config:
     def is_made(self, component: str) -> bool:
         """True if the output of this job exists. A config that cannot be read makes nothing."""
         try:
-            path = self.launcher.context(self.store.files).creates(component)
+            path = self.launcher.context(self.document.files).creates(component)
         except ConfigError:
             return False
         return path is not None and path.exists()
 
     # --- what the framework itself says -------------------------------------------------------------------
 
-    async def can_be_asked(self, edit: EditPreview) -> bool:
+    async def can_be_asked(self, edit: Proposal) -> bool:
         """True if the framework's own models can check the files that `edit` would leave."""
-        paths = [source.path for source in edit.after.sources.values()]
+        paths = [Path(file.path) for file in edit.after.values()]
         return await asyncio.to_thread(self._models.can_be_asked, paths)
 
-    async def is_accepted(self, edit: EditPreview | None) -> bool:
+    async def is_accepted(self, edit: Proposal | None) -> bool:
         """True if the framework finds the files valid, as they are or as `edit` would leave them. From then
         on, errors of rltui's own rules are only warnings.
         """
-        loaded = self._loaded(edit)
+        files = self._files_after(edit)
         async with self._framework_lock:
-            accepted = await asyncio.to_thread(self._models.accepts, loaded)
+            accepted = await asyncio.to_thread(self._models.accepts, files)
         if accepted:
-            self.store.accept(loaded)
+            self.document.accept(files)
         return accepted
 
-    async def framework_problems(
-        self, edit: EditPreview | None, ours: Sequence[Problem]
-    ) -> tuple[Problem, ...]:
+    async def framework_problems(self, edit: Proposal | None, ours: Sequence[Problem]) -> tuple[Problem, ...]:
         """Problems that the framework's own models find in the files besides `ours`; may take seconds."""
-        loaded = self._loaded(edit)
+        files = self._files_after(edit)
         async with self._framework_lock:
-            return await asyncio.to_thread(self._models.problems, loaded, ours)
+            return await asyncio.to_thread(self._models.problems, files, ours)
 
-    def _loaded(self, edit: EditPreview | None) -> LoadedFiles:
-        return edit.after if edit is not None else self.store.load()
+    def _files_after(self, edit: Proposal | None) -> ConfigFiles:
+        return edit.after if edit is not None else self.document.load()
 
     # --- what a start takes of them -----------------------------------------------------------------------
 
@@ -278,7 +276,7 @@ class Config:
         Raises:
             RltuiError: if the config cannot be read, or the choice cannot be saved.
         """
-        files = self.store.load().files
+        files = self.document.load()
         for movable in self.movable_ports(component, files, stays):
             chosen = self.launcher.context(files).run_context.overrides
             port = int(chosen.get(movable.knob, movable.port))
@@ -309,8 +307,8 @@ class Config:
             ConfigError: if the config cannot be understood, or the framework refuses it.
             RltuiError: if the framework cannot be run, or the disk is full.
         """
-        self.store.load()
-        files = self.store.snapshot(attempt_dir)
+        self.document.load()
+        files = self.document.snapshot(attempt_dir)
         context = self.launcher.context(files, resume_step=resume_step, run_id=run_id)
         made = await self._resolver.make(
             context.resolutions(component), files, run=context.run_context.run, into=attempt_dir / _RESOLVED

@@ -82,7 +82,7 @@ class EvalWork:
             ConflictError: if no server has the weights of now.
         """
         refuse_observed(self._setup.record)
-        files = self._config.store.load().files
+        files = self._config.document.load()
         await self._servers.refuse(request, files)
         # with the environment and the tokens that the config has
         framework = self._setup.framework
@@ -108,7 +108,7 @@ class EvalWork:
         """The thing it waits for before it can begin, in words; `None`: nothing."""
         if request.when_done and not self._is_done():
             return "the end of the run"
-        return self._servers.wait_reason(request, self._config.store.files)
+        return self._servers.wait_reason(request, self._config.document.files)
 
     def notify(self) -> None:
         self._processes.changes.notify()
@@ -133,7 +133,7 @@ class EvalWork:
         Raises:
             RltuiError: if that is not possible.
         """
-        files = self._config.store.load().files
+        files = self._config.document.load()
         request = running.request
         draft = self._draft(running)
         if request.target.kind == "now":

@@ -16,8 +16,8 @@ from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
 from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFiles
+from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import FilesCache
-from rltui.services.config.store import ConfigStore
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launch
@@ -44,13 +44,13 @@ class MemoryForecast:
         self,
         layout: Layout,
         runners: Mapping[str, ComponentRunner],
-        store: ConfigStore,
+        document: ConfigDocument,
         forecaster: Forecaster,
         readings: GpuReadings,
     ) -> None:
         self._layout = layout
         self._runners = runners
-        self._store = store
+        self._document = document
         self._forecaster = forecaster
         self._readings = readings
         self._demand = FilesCache(self._compute_demand)
@@ -72,13 +72,13 @@ class MemoryForecast:
             engines = idle & self._present_demand().engines
             if not devices or not engines:
                 return ()
-            forecasts = self._forecaster.forecast(devices, self._store.files, starts=idle)
+            forecasts = self._forecaster.forecast(devices, self._document.files, starts=idle)
         except ConfigError:
             return ()
         return _worst_verdicts(forecast for forecast in forecasts if forecast.user.component in engines)
 
     def _present_demand(self) -> _ConfigDemand:
-        return self._demand(self._store.files, self._readings.present)
+        return self._demand(self._document.files, self._readings.present)
 
     def _compute_demand(self, files: ConfigFiles, present: Hashable) -> _ConfigDemand:
         del present  # other devices are other budgets
@@ -110,7 +110,7 @@ class MemoryForecast:
         then makes it abort (`facts/vllm.md`, Memory budget).
         """
         try:
-            files = self._store.files
+            files = self._document.files
             is_engine = self._forecaster.is_engine(component, files)
             sharing = self._forecaster.sharing(component, files)
             engines = [name for name in sharing if self._forecaster.is_engine(name, files)]

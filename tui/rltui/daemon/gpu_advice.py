@@ -11,7 +11,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.document import ConfigDocument
 from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
@@ -24,9 +24,9 @@ class RemedyAdvisor:
     """Remedies for components that ran out of memory."""
 
     def __init__(
-        self, store: ConfigStore, launcher: Launcher, forecaster: Forecaster, readings: GpuReadings
+        self, document: ConfigDocument, launcher: Launcher, forecaster: Forecaster, readings: GpuReadings
     ) -> None:
-        self._store = store
+        self._document = document
         self._launcher = launcher
         self._forecaster = forecaster
         self._readings = readings
@@ -46,7 +46,7 @@ class RemedyAdvisor:
             return memory, ()
 
     def _advice(self, component: str, memory: OutOfMemory) -> Advice:
-        files = self._store.files
+        files = self._document.files
         # the one that `cuda:N` means; the only one where the text names none
         devices = assigned_devices(component, self._launcher.context(files))
         index = memory.local_device if memory.local_device is not None else 0 if len(devices) == 1 else None
@@ -63,7 +63,7 @@ class RemedyAdvisor:
         remedies = self._remedies(
             Case(
                 memory,
-                self._store.rows({}),
+                self._document.rows({}),
                 component,
                 self._forecaster.sharing(component, files),
                 tables=TABLES,
@@ -90,6 +90,8 @@ class RemedyAdvisor:
         if cached is not None and cached[0] == case:
             return cached[1]
         candidates = remedies(case, LEVERS)
-        allowed = tuple(remedy for remedy in candidates if not self._store.preview(remedy.edits).blocked)
+        allowed = tuple(
+            remedy for remedy in candidates if not self._document.with_edits(remedy.edits).blocked
+        )
         self._cached[case.component] = (case, allowed)
         return allowed

@@ -172,7 +172,7 @@ def _configured_files(setup: Setup) -> RunFiles:
     """Names of the run's files, by the config; the framework's defaults where that cannot be read."""
     framework = setup.framework
     try:
-        return framework.run.files(load_files(setup.record.config_paths, framework).files)
+        return framework.run.files(load_files(setup.record.config_paths, framework))
     except ConfigError:  # reported with the first knob table
         return framework.run.locations
 

@@ -11,23 +11,22 @@ from pydantic import ValidationError
 
 from rltui.core import hints
 from rltui.core.api import EDITS, Lost, Plan, Request
-from rltui.core.config_report import PendingKnob, Problem, config_error
-from rltui.core.consent import loss_of_plan
+from rltui.core.config_report import PendingKnob, Problem
 from rltui.core.events import entry_data
 from rltui.core.journal import JournalEntry
 from rltui.core.layout import Layout
 from rltui.core.plan import Situation, Times, make_plan, times_from
+from rltui.core.refusal import SERVER
 from rltui.core.text import join_words, unknown_name
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
-from rltui.daemon.servers import SERVER, Servers
-from rltui.errors import ConflictError, UsageError
+from rltui.daemon.servers import Servers
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.services.config.editor import shared_configs
-from rltui.services.config.store import EditPreview
+from rltui.services.config.proposal import Proposal
+from rltui.services.config.readers import shared_configs
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.processes import port_holders
@@ -45,7 +44,7 @@ _SSH_STOP_TEXT = "(by ssh): rltui cannot observe its end there; on a [[node]] wi
 @dataclass(frozen=True, slots=True)
 class Planned:
     plan: Plan
-    edit: EditPreview | None = None
+    edit: Proposal | None = None
     """The files that an edit would write; `None` for other requests."""
     resume_step: int | None = None
     """Checkpoint that the jobs of the run continue from, where it starts them; `None`: the beginning."""
@@ -105,7 +104,7 @@ class Planner:
         plan, edit = planned.plan, planned.edit
         if plan.blocked or not (plan.stop and plan.start) or (edit is not None and not request.restart):
             return request
-        files = edit.after.files if edit is not None else self._config.store.files
+        files = edit.after if edit is not None else self._config.document.files
         run_id = self._observation.run_id
         await self._config.validate(plan.start, files, resume_step=planned.resume_step, run_id=run_id)
         # Another may write before it is carried out.
@@ -144,20 +143,20 @@ class Planner:
         for name in request.components:
             if name not in self._processes.runners:
                 raise unknown_name("component", name, self._processes.runners)
-        store = self._config.store
+        document = self._config.document
         if request.action in EDITS:
-            edit = self._config.editor.preview(request, running=self._running())
-            draft = self._draft(request, edit.after.files, edit)
+            edit = document.proposed(request, running=self._running())
+            draft = self._draft(request, edit.after, edit)
         else:
-            draft = self._draft(request, store.files)
+            draft = self._draft(request, document.files)
             if draft.plan.start:  # by the files as they are now; what only ends something needs none
-                draft = self._draft(request, store.load().files)
+                draft = self._draft(request, document.load())
         return Planned(self._complete(draft, automatic=automatic), draft.edit, draft.point.step)
 
     def _running(self) -> dict[str, ConfigFiles]:
         return self._config.running(self._processes.attempts())
 
-    def _draft(self, request: Request, files: ConfigFiles, edit: EditPreview | None = None) -> _Draft:
+    def _draft(self, request: Request, files: ConfigFiles, edit: Proposal | None = None) -> _Draft:
         """The stops and starts with the config `files`, and the step at which the run goes on if it starts
         its jobs.
         """
@@ -218,7 +217,7 @@ class Planner:
                 "conflicts": edit.conflicts,
             }
         if edit is not None or plan.start:
-            updates |= {"base": self._config.store.base(), "pending": self._pending(draft)}
+            updates |= {"base": self._config.document.base(), "pending": self._pending(draft)}
             problems += self._problems(draft)
         if plan.start if edit is None else not edit.blocked:
             updates["memory"] = memory = forecast.of_plan(plan, files)
@@ -240,11 +239,11 @@ class Planner:
         if edit is not None:
             return (*instances, *_other_folders(edit, record), *shared_configs(edit.paths, record))
         is_first_start = not plan.keep and not plan.stop  # a person should hear it once
-        store = self._config.store
+        document = self._config.document
         if all(self._setup.layout[name].is_manual for name in plan.start):
             return self._port_problems(plan)  # a shell is wanted most where the config is wrong
         return (
-            *store.problems(),
+            *document.problems(),
             *self._max_steps_reached(draft),
             *instances,
             *self._setup.layout_problems(),
@@ -252,9 +251,9 @@ class Planner:
             *(
                 Problem(message=f"{name} cannot be started: {fault.reason}; {fault.hint}".rstrip("; "))
                 for name in plan.start
-                if (fault := self._config.launcher.context(store.files).missing_value(name)) is not None
+                if (fault := self._config.launcher.context(document.files).missing_value(name)) is not None
             ),
-            *(shared_configs(store.base(), record) if is_first_start else ()),
+            *(shared_configs(document.base(), record) if is_first_start else ()),
         )
 
     def _max_steps_reached(self, draft: _Draft) -> Iterator[Problem]:
@@ -274,7 +273,7 @@ class Planner:
         ending = {orphan.pid for orphan in plan.free}
         staying = set(self._processes.alive()).difference(plan.stop)
         for name in plan.start:
-            launcher, files = self._config.launcher, self._config.store.files
+            launcher, files = self._config.launcher, self._config.document.files
             if self._config.movable_ports(name, files, staying):
                 continue  # another is chosen at the start
             port = None if name in plan.stop else launcher.context(files).port(name)
@@ -288,7 +287,7 @@ class Planner:
 
     def _pending(self, draft: _Draft) -> tuple[PendingKnob, ...]:
         """Knobs that components will still run with other values of, once the plan is executed."""
-        pending = self._config.store.pending(self._running(), draft.files)
+        pending = self._config.document.pending(self._running(), draft.files)
         stopped = draft.plan.stop if draft.is_now else ()
         remaining = (
             knob.model_copy(update={"readers": tuple(r for r in knob.readers if r not in stopped)})
@@ -304,7 +303,7 @@ class _Draft:
     request: Request
     plan: Plan
     files: ConfigFiles
-    edit: EditPreview | None
+    edit: Proposal | None
     point: ResumePoint
     begins: bool
     """True if the jobs of the run resume again."""
@@ -328,39 +327,6 @@ class _Draft:
             problem
             if (self.is_now and self.begins) or any(problem.key in keys for keys in edited_values.values())
             else None
-        )
-
-
-def refuse_blocked(plan: Plan) -> None:
-    """Raise if an error forbids the plan.
-
-    Raises:
-        ConflictError: if only ports, or servers elsewhere, are in the way.
-        ConfigError: for any other error.
-    """
-    errors = [problem for problem in plan.problems if problem.is_error]
-    if not errors:
-        return
-    if all(problem.key in ("port", SERVER) for problem in errors):
-        lines = [problem.text for problem in errors]
-        is_port = errors[0].key == "port"
-        hint = "end that process, or change the port in the config" if is_port else "nothing was started"
-        raise ConflictError(lines[0], details=lines[1:], hint=hint)
-    raise config_error(errors, "nothing was written or started")
-
-
-def refuse_unaccepted(plan: Plan, request: Request) -> None:
-    """Raise if the plan costs more than the person has agreed to.
-
-    Raises:
-        UsageError: then; the details say what is lost.
-    """
-    if loss_of_plan(plan, request) > request.accepts:
-        lost = [f"{plan.lost.steps} steps are lost"] if plan.lost.steps else []
-        raise UsageError(
-            f"this {request.action} would cost more than was confirmed",
-            details=[*lost, *(problem.text for problem in plan.problems), *plan.reasons],
-            hint="nothing was done; review the plan, and confirm again",
         )
 
 
@@ -392,15 +358,14 @@ def _stop_notes(layout: Layout, components: Iterable[str]) -> list[str]:
     return [f"{join_words(names)}: {note}" for note, names in by_note.items()]
 
 
-def _other_folders(edit: EditPreview, record: ExperimentRecord) -> Iterator[Problem]:
+def _other_folders(edit: Proposal, record: ExperimentRecord) -> Iterator[Problem]:
     """A warning where an edit names another folder for a run that has one."""
-    for role, changes in edit.changes.items():
-        for key, (_, folder) in changes.items():
+    for change in edit.changes.values():
+        for key, (_, folder) in change.keys.items():
             if key.rpartition(".")[2] == "output_dir" and folder is not None:
-                file = str(edit.after.sources[role].path)
                 message = f"{key}: the files of {record.name} stay in {record.run_dir}; for a run in another"
                 message += f" folder: {hints.FORK_INTO(run=record.name)}"
-                yield Problem(severity="warning", key=key, message=message, file=file)
+                yield Problem(severity="warning", key=key, message=message, file=str(change.path))
 
 
 def changed_instances(

@@ -86,11 +86,11 @@ class Processes:
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
         servers.on_change = self.changes.notify
         servers.is_in_use = lambda: any(runner.lifecycle.busy for runner in self.runners.values())
-        self.forecast = MemoryForecast(setup.layout, self.runners, config.store, forecaster, readings)
+        self.forecast = MemoryForecast(setup.layout, self.runners, config.document, forecaster, readings)
         self.reservations = ReservationManager(
             setup.record.name,
             self.runners,
-            config.store,
+            config.document,
             forecaster,
             readings,
             completed_steps=lambda: observation.progress.progress.step or 0,
@@ -256,7 +256,7 @@ class Processes:
         return not self.is_made(component)
 
     def lock_output(self, component: str) -> str | None:
-        path = self._config.launcher.context(self._config.store.files).creates(component)
+        path = self._config.launcher.context(self._config.document.files).creates(component)
         if path is None:
             return None
         folder = paths.state_dir() / "making"
@@ -298,7 +298,7 @@ class Processes:
         )
 
     def can_move(self, component: str) -> bool:
-        return bool(self._config.movable_ports(component, self._config.store.files, self.alive()))
+        return bool(self._config.movable_ports(component, self._config.document.files, self.alive()))
 
     async def open_window(self, component: str, attempt_dir: Path) -> None:
         await self.terminal.open_window(component, attempt_dir, takes_keys=self.runners[component].spec.tty)

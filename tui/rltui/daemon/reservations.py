@@ -14,7 +14,7 @@ from rltui.core.text import GIB
 from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.tasks import Signal
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.document import ConfigDocument
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.reservations import ReservationFiles
 from rltui.services.gpu.sampling import GpuReadings
@@ -43,7 +43,7 @@ class ReservationManager:
         self,
         experiment: str,
         runners: Mapping[str, ComponentRunner],
-        store: ConfigStore,
+        document: ConfigDocument,
         forecaster: Forecaster,
         readings: GpuReadings,
         completed_steps: Callable[[], int],
@@ -51,7 +51,7 @@ class ReservationManager:
         """`completed_steps` returns the number of steps that the run has completed."""
         self._experiment = experiment
         self._runners = runners
-        self._store = store
+        self._document = document
         self._forecaster = forecaster
         self._readings = readings
         self._completed_steps = completed_steps
@@ -122,7 +122,7 @@ class ReservationManager:
         needs = [
             reservation.model_copy(update={"experiment": self._experiment})
             for reservation in (
-                self._forecaster.needs(devices, self._store.files, starts=waiting) if devices else ()
+                self._forecaster.needs(devices, self._document.files, starts=waiting) if devices else ()
             )
         ]
         if not needs:
@@ -194,7 +194,7 @@ class ReservationManager:
         if now - since > _MAX_AGE_S or self._completed_steps() >= steps + _PEAK_STEPS:
             return True
         try:
-            return self._forecaster.is_engine(name, self._store.files) or self._has_reached_size(name)
+            return self._forecaster.is_engine(name, self._document.files) or self._has_reached_size(name)
         except ConfigError:
             return False
 

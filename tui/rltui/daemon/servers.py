@@ -12,6 +12,7 @@ from rltui.core import hints
 from rltui.core.api import Alert, Plan
 from rltui.core.config_report import Problem
 from rltui.core.engine_metrics import parse_activity
+from rltui.core.refusal import SERVER
 from rltui.core.servers import (
     Answer,
     ServerAddress,
@@ -32,8 +33,6 @@ from rltui.services.probes import query_server, read_exposition
 from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.leases import trained_by, training, users_of
 
-SERVER = "server"
-"""Key of problems with a server that another party runs."""
 _INTERVAL_S, _UNWATCHED_S = 2.0, 10.0
 """Poll intervals: while a client watches or a start waits for a server, and otherwise."""
 _MAX_UNANSWERED = 3
@@ -106,7 +105,7 @@ class Servers:
     def _refresh_addresses(self) -> None:
         """Read the addresses from the config; the previous ones stay where that cannot be read."""
         try:
-            addresses = self._setup.framework.servers.addresses(self._config.store.files)
+            addresses = self._setup.framework.servers.addresses(self._config.document.files)
         except ConfigError as error:
             self._events.config_error(error)
             return
@@ -206,7 +205,7 @@ class Servers:
             return ()
         problems = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
         engine_title = self._setup.framework.engine.memory.title
-        if "inference" not in self._setup.framework.servers.external(self._config.store.files):
+        if "inference" not in self._setup.framework.servers.external(self._config.document.files):
             record = self._setup.record
             commands = f"{hints.DOWN(name=record.name)}, then {record.resume_command}"
             message = (
@@ -257,7 +256,7 @@ class Servers:
         return faults
 
     def _reset(self, address: ServerAddress) -> ServiceCall | Missing | None:
-        files, launcher = self._config.store.files, self._config.launcher
+        files, launcher = self._config.document.files, self._config.launcher
         return self._setup.framework.servers.weights_reset(
             files, launcher.context(files).run_context, address.root
         )
@@ -267,7 +266,7 @@ class Servers:
         if not self._setup.record.inference_of:
             return []
         calls = ((server.address.key_variable, self._reset(server.address)) for server in self._servers)
-        service_calls = self._config.launcher.context(self._config.store.files).service_calls()
+        service_calls = self._config.launcher.context(self._config.document.files).service_calls()
         resets = [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
         return [*(call for call in service_calls if call.component == "inference"), *resets]
 

@@ -161,7 +161,7 @@ class StatusBuilder:
     def _gpus(self, component: str) -> tuple[int, ...]:
         """Indices of its devices; none where the config cannot be read, which the event bus reports."""
         try:
-            devices = assigned_devices(component, self.config.launcher.context(self.config.store.files))
+            devices = assigned_devices(component, self.config.launcher.context(self.config.document.files))
         except ConfigError:
             return ()
         return tuple(device.index for device in devices)
@@ -171,14 +171,14 @@ class StatusBuilder:
         if not runner.spec.creates:
             return None
         try:
-            return self.setup.framework.run.preparation_steps(runner.spec.id, self.config.store.files)
+            return self.setup.framework.run.preparation_steps(runner.spec.id, self.config.document.files)
         except ConfigError:
             return None
 
     def _reason(self, runner: ComponentRunner) -> str | None:
         name = runner.spec.id
         if runner.attempt is None and not runner.lifecycle.busy and self.config.is_made(name):
-            output_path = self.config.launcher.context(self.config.store.files).creates(name)
+            output_path = self.config.launcher.context(self.config.document.files).creates(name)
             return f"not needed: {output_path} exists"
         if runner.lifecycle.state is ComponentState.WAITING and self.config.makes_configs:
             return runner.lifecycle.reason or "waiting for its config, which the framework is writing"

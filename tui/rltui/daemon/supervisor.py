@@ -12,6 +12,7 @@ from rltui.core.api import EDITS, Alert, Down, Plan, Progress, Request, Status
 from rltui.core.checkpoints import PrunePlan, Retention
 from rltui.core.config_report import BatchUnit, Conversion, KnobTable
 from rltui.core.lifecycle import Lifecycle
+from rltui.core.refusal import refuse
 from rltui.core.states import ComponentState
 from rltui.daemon.checkpoints import CheckpointService
 from rltui.daemon.component import ComponentRunner
@@ -23,7 +24,7 @@ from rltui.daemon.events import EventBus, Message, config_alert, encode
 from rltui.daemon.gpu import GpuAccount
 from rltui.daemon.gpu_advice import RemedyAdvisor
 from rltui.daemon.observation import Observation
-from rltui.daemon.planner import Planned, Planner, refuse_blocked, refuse_unaccepted
+from rltui.daemon.planner import Planned, Planner
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers
 from rltui.daemon.status import StatusBuilder
@@ -76,7 +77,7 @@ class Supervisor:
         self.gpu_account = GpuAccount(
             record.name, run_processes.runners, run_processes.forecast, run_processes.reservations.others
         )
-        remedies = RemedyAdvisor(self.config.store, self.config.launcher, forecaster, self.gpu_readings)
+        remedies = RemedyAdvisor(self.config.document, self.config.launcher, forecaster, self.gpu_readings)
         self.builder = StatusBuilder(
             setup, self.config, self.observation, self.processes, remedies, self.servers
         )
@@ -136,7 +137,7 @@ class Supervisor:
         journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
         intent = self._intent.read()
         self._down = intent.down
-        self._rollback.restore(intent.rollback, self.config.editor.undoable)
+        self._rollback.restore(intent.rollback, self.config.history.now().undoable)
         owners = ProcessOwners()
         for name, runner in runners.items():
             runner.adopt(owners, failures=failures(intent, name), was_alive=name in intent.alive)
@@ -252,7 +253,7 @@ class Supervisor:
         progress = self.observation.progress
         progress.poll()
         table = self.knobs()
-        files, framework = self.config.store.files, self.setup.framework
+        files, framework = self.config.document.files, self.setup.framework
         return conversion(framework, files, table, progress.series, to=to, mean_tokens=mean_tokens)
 
     async def plan(self, request: Request) -> Plan:
@@ -277,9 +278,7 @@ class Supervisor:
     async def _execute_plan(self, request: Request, planned: Planned) -> Plan:
         """The caller holds the lock of decisions."""
         plan, edit = planned.plan, planned.edit
-        if not plan.conflicts:
-            refuse_blocked(plan)
-        refuse_unaccepted(plan, request)
+        refuse(plan, request)
         moves = request.action not in EDITS or request.restart
         if self._transactions.busy and moves and request.action != "stop":
             raise ConflictError(
@@ -293,7 +292,7 @@ class Supervisor:
             await self._transactions.cancel()
         record = None
         if edit is not None:
-            record = await asyncio.to_thread(self.config.editor.apply, request, edit)
+            record = await asyncio.to_thread(self.config.document.commit, edit)
         if record is not None or request.action in ("start", "restart"):
             self._rollback.withdraw()
         if record is not None and acts:
@@ -354,7 +353,7 @@ class Supervisor:
             self.events.config_error(error)
             return
         self.events.config_error(None)
-        framework, files = setup.framework, self.config.store.files
+        framework, files = setup.framework, self.config.document.files
         trainer = self.observation.progress.component_names.get("trainer", "")
         self.observation.health.set_knobs(
             framework.config.bottleneck_knobs(files),

@@ -15,13 +15,14 @@ from rltui.core import hints
 from rltui.core.api import Alert, Plan, Request, RollbackOffer
 from rltui.core.edit_log import EditRecord
 from rltui.core.lifecycle import Lifecycle
+from rltui.core.refusal import refuse_blocked
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.config import Config
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
-from rltui.daemon.planner import Planner, refuse_blocked
+from rltui.daemon.planner import Planner
 from rltui.daemon.processes import Processes
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConflictError, RltuiError
@@ -198,7 +199,7 @@ class Transactions:
             RltuiError: if a required call fails.
         """
         context = self._config.launcher.context(
-            self._config.store.files, resume_step=self._observation.resume_step
+            self._config.document.files, resume_step=self._observation.resume_step
         )
         for call in context.service_calls():
             runner = self._runners.get(call.component)

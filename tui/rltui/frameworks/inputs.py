@@ -13,16 +13,23 @@ from rltui.core.template import Missing
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """One parsed TOML file. `path` is absolute."""
+    """One TOML file as it was read, or as an edit would leave it."""
 
     role: str
-    """Role of the file in its framework: `rl`, `sft` …"""
+    """Role of the file in its framework: `rl`, `sft` …; empty where no framework reads it."""
     path: str
+    """Absolute and not resolved: links stay as the user gave them."""
     data: Mapping[str, Any]
     passed: Mapping[str, Any] = field(default_factory=dict)
     """For the copy that a component was started with: dotted key → value that it got in place of the file's;
     `None` stands for a key that was removed.
     """
+    content: bytes = b""
+    """Empty if it was made of data alone."""
+
+    @property
+    def text(self) -> str:
+        return self.content.decode()
 
 
 ConfigFiles = Mapping[str, ConfigFile]

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltui.services.config.source import sha_of
+from rltui.services.config.config_file import sha_of
 from rltui.services.own_files import read_regular
 
 _DISK_TIMEOUT_S = 2.0

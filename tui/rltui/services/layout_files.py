@@ -29,7 +29,7 @@ from rltui.core.text import did_you_mean, join_some
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.registry import family_of
 from rltui.services import model_errors
-from rltui.services.config.source import content_of, parse_file
+from rltui.services.config.config_file import content_of, parse_file
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 _TABLES: Mapping[str, type[BaseModel]] = {

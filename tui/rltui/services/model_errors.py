@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from rltui.core.text import did_you_mean
 from rltui.core.toml import edit
 from rltui.core.toml.values import format_key
-from rltui.services.config.source import Source
+from rltui.frameworks.inputs import ConfigFile
 
 Location = tuple[int | str, ...]
 """Keys and list indices from the top of the file to a value."""
@@ -24,7 +24,7 @@ def _dotted(location: Location, data: Mapping[str, Any]) -> str:
 
 
 def error_lines(
-    source: Source,
+    file: ConfigFile,
     error: ValidationError,
     *,
     root: type[BaseModel],
@@ -32,7 +32,7 @@ def error_lines(
     name: Callable[[Location, Mapping[str, Any]], str] = _dotted,
 ) -> list[str]:
     """One line per error. `tables`: key of a table → its model."""
-    return [_error_line(source, detail, {**tables, "": root}, name) for detail in _deepest(error.errors())]
+    return [_error_line(file, detail, {**tables, "": root}, name) for detail in _deepest(error.errors())]
 
 
 def _deepest(errors: list[ErrorDetails]) -> list[ErrorDetails]:
@@ -48,7 +48,7 @@ def _deepest(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _error_line(
-    source: Source,
+    file: ConfigFile,
     error: ErrorDetails,
     tables: Mapping[str, type[BaseModel]],
     name: Callable[[Location, Mapping[str, Any]], str],
@@ -58,12 +58,12 @@ def _error_line(
         (
             located
             for depth in range(len(keys), 0, -1)
-            if (located := edit.locate(source.text, format_key(keys[:depth])))
+            if (located := edit.locate(file.text, format_key(keys[:depth])))
         ),
         None,
     )
-    position_text = f"{source.path}:{position[0]}:{position[1]}" if position else str(source.path)
-    return f"{position_text}: {name(error['loc'], source.data)}{_reason(error, tables)}"
+    position_text = f"{file.path}:{position[0]}:{position[1]}" if position else file.path
+    return f"{position_text}: {name(error['loc'], file.data)}{_reason(error, tables)}"
 
 
 def _reason(error: ErrorDetails, tables: Mapping[str, type[BaseModel]]) -> str:

@@ -18,7 +18,7 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services import layout_files
 from rltui.services.checkout import NearbyCheckout
-from rltui.services.config.source import content_of, sha_of
+from rltui.services.config.config_file import content_of, sha_of
 from rltui.services.own_files import make_folder, write_atomically
 
 _Entry = tuple[str, ...]

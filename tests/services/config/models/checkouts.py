@@ -11,12 +11,12 @@ from tests.fakes.frameworks import answering
 from rltui.frameworks.base import Checkout
 from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import detection
 from rltui.services import trust
-from rltui.services.config.files import LoadedFiles
+from rltui.services.config.config_file import read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.models.worker import Limits
-from rltui.services.config.source import read_file
 
 MODEL = """
 from typing import Annotated, Literal
@@ -94,10 +94,10 @@ class Box:
     def own(self, **limits: float) -> FrameworkModels:
         return FrameworkModels(FRAMEWORK, self.root, limits=Limits(**limits))
 
-    def loaded(self, text: str) -> LoadedFiles:
+    def loaded(self, text: str) -> ConfigFiles:
         path = self.root / "rl.toml"
         path.write_text(text)
-        return LoadedFiles({"rl": read_file(path)})
+        return {"rl": read_file(path, "rl")}
 
 
 def make(root: Path, source: str = MODEL) -> Box:

@@ -121,7 +121,7 @@ def _of_runs(index: RunIndex, before: RunRow, after: RunRow) -> ConfigDiff:
     from rltui.client.report import config_texts
     from rltui.core.compare import comparison
     from rltui.core.config_report import ConfigDiff, KeyDifference
-    from rltui.services.config.diff import text_diff
+    from rltui.services.config.change import text_diff
 
     run_comparison = comparison((before, after), index.configs((before.id, after.id)))
     keys = [
@@ -137,13 +137,14 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
         raise UsageError("diff compares two attempts", hint=str(hints.DIFF_TWO))
     from rltui.client.reader import ExperimentReader
-    from rltui.services.config.diff import attempt_files, config_diff, with_originals
+    from rltui.services.config.diff import attempt_files, config_diff
     from rltui.services.runs.observed import framework_of
 
     control, framework = record.control, framework_of(record)
-    files = ExperimentReader(record).store().load()
+    document = ExperimentReader(record).document()
+    files = document.load()
     sides = [
-        with_originals(files) if name == _ORIGINAL else attempt_files(name, control, framework)
+        document.originals() if name == _ORIGINAL else attempt_files(name, control, framework)
         for name in names
     ]
     after, name = (sides[1], names[1]) if len(names) == 2 else (files, "files")
@@ -169,7 +170,7 @@ def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
         if _is_printed(row)
     )
     control, framework = record.control, framework_of(record)
-    files = ExperimentReader(record).store().load()
+    files = ExperimentReader(record).document().load()
     diffs = {
         config_diff(attempt_files(name, control, framework), files, ("running", "files")).text
         for name in _living_components(record)

@@ -80,7 +80,7 @@ def read_table(record: ExperimentRecord) -> dict[str, Any]:
             return wire.call("knobs")
     from rltui.client.reader import ExperimentReader
 
-    table = ExperimentReader(record).editor().knob_table({})
+    table = ExperimentReader(record).document_to_edit().knob_table({})
     return table.model_dump(mode="json")
 
 

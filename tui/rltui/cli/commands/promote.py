@@ -43,7 +43,7 @@ def promote(arguments: Arguments) -> int:
         require_consent("promote", arguments, "write it?", plan=f"{text}\n" if arguments.json else "")
         undo_hints = promoting.promote(promotion)
     if arguments.json:
-        files = [str(path) for path in promotion.files]
+        files = [str(change.path) for change in promotion.changes]
         document = {
             "run": promotion.run,
             "files": files,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
@@ -18,7 +18,7 @@ from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.checkout import NearbyCheckout
-from rltui.services.config.source import Source, read_file
+from rltui.services.config.config_file import read_file
 from rltui.services.own_files import make_folder, read_regular, write_atomically
 
 _PASSED = "passed.json"
@@ -29,20 +29,6 @@ T = TypeVar("T")
 # --- the files of an experiment -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedFiles:
-    sources: Mapping[str, Source]
-    passed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Role → keys that a component got in place of what its copy of the files says."""
-
-    @property
-    def files(self) -> ConfigFiles:
-        return {
-            role: ConfigFile(role, str(source.path), source.data, passed=self.passed.get(role, {}))
-            for role, source in self.sources.items()
-        }
-
-
 def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
     """The framework that these files are for: the one whose checkout is near, if its programs read such
     files, else the one that knows most of their keys.
@@ -51,7 +37,7 @@ def detect(paths: Sequence[Path], *, workspace: Path) -> Framework:
         AmbiguousConfigError: if several know equally many.
         ConfigError: if a file cannot be read, or no framework knows them.
     """
-    parsed = [(str(source.path), source.data) for source in map(read_file, paths)]
+    parsed = [(file.path, file.data) for file in map(read_file, paths)]
     installed = next(
         (
             name
@@ -91,57 +77,54 @@ def with_companion_files(path: Path) -> tuple[Path, ...]:
         ConfigError: if the file cannot be read.
     """
     framework, own = registry.get(registry.FILE_PER_PROGRAM), read_file(path.absolute())
-    sources = [own]
-    for file in sorted(own.path.parent.glob("*.toml")):
+    parsed = [(own.path, own.data)]
+    for other in sorted(path.absolute().parent.glob("*.toml")):
         with suppress(ConfigError):  # whatever else lies there
-            sources += [] if file == own.path else [read_file(file)]
-    parsed = [(str(source.path), source.data) for source in sources]
+            parsed += [] if str(other) == own.path else [(str(other), read_file(other).data)]
     role_files = [file for file in parsed if framework.config.role(*file) not in (None, "sft")]
     is_one_run = parsed[0] in role_files and framework.config.fit(role_files) is not None
-    return tuple(Path(name) for name, _ in role_files) if is_one_run else (own.path,)
+    return tuple(Path(name) for name, _ in (role_files if is_one_run else parsed[:1]))
 
 
-def load_files(paths: Sequence[Path], framework: Framework) -> LoadedFiles:
+def load_files(paths: Sequence[Path], framework: Framework) -> ConfigFiles:
     """Read the files, and those the framework looks for beside the first one.
 
     Raises:
         ConfigError: if one cannot be read or has no role, or a required one is missing.
     """
-    sources: dict[str, Source] = {}
+    files: dict[str, ConfigFile] = {}
     for path in paths:
-        source = read_file(path)
-        role = framework.config.role(str(source.path), source.data)
+        file = read_file(path)
+        role = framework.config.role(file.path, file.data)
         if role is None:
             raise ConfigError(
                 f"{path} is not a config file of {framework.title}", hint="see its example files"
             )
-        if role in sources:
+        if role in files:
             raise ConfigError(
-                f"{path} and {sources[role].path} are both the {role!r} file of {framework.title}",
+                f"{path} and {files[role].path} are both the {role!r} file of {framework.title}",
                 hint=(
                     "pass only one; to merge `@ base.toml @ overlay.toml`, write one file: a"
                     " copy of the base with the tables of the overlay"
                 ),
             )
-        sources[role] = source
-    _require(framework, sources)
+        files[role] = replace(file, role=role)
+    _require(framework, files)
+    folder = Path(next(iter(files.values())).path).parent if files else Path()
     for role, name in framework.config.companions.items():
-        companion = next(iter(sources.values())).path.parent / name if sources else Path(name)
-        if role not in sources and companion.exists():
-            sources[role] = read_file(companion)
-    return LoadedFiles(sources)
+        if role not in files and (folder / name).exists():
+            files[role] = read_file(folder / name, role)
+    return files
 
 
-def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
-    if not framework.config.required or any(roles <= sources.keys() for roles in framework.config.required):
+def _require(framework: Framework, files: ConfigFiles) -> None:
+    if not framework.config.required or any(roles <= files.keys() for roles in framework.config.required):
         return
-    given_names = ", ".join(str(source.path) for source in sources.values()) or "no file"
+    given_names = ", ".join(file.path for file in files.values()) or "no file"
     companions = " and ".join(framework.config.companions.values())
-    missing_roles = sorted(framework.config.required[0] - sources.keys())
+    missing_roles = sorted(framework.config.required[0] - files.keys())
     scope = (
-        f"; {given_names} is for {next(iter(sources))} alone"
-        if len(sources) == 1
-        else f"; given: {given_names}"
+        f"; {given_names} is for {next(iter(files))} alone" if len(files) == 1 else f"; given: {given_names}"
     )
     raise ConfigError(
         f"{framework.title} needs its {' and '.join(f'{role}.toml' for role in missing_roles)}{scope}",
@@ -152,19 +135,19 @@ def _require(framework: Framework, sources: Mapping[str, Source]) -> None:
     )
 
 
-def located(problems: Iterable[Problem], loaded: LoadedFiles) -> tuple[Problem, ...]:
+def located(problems: Iterable[Problem], files: ConfigFiles) -> tuple[Problem, ...]:
     """The problems with line and column: of the key, or of the table that it would belong to."""
-    return tuple(_located(problem, loaded) for problem in problems)
+    return tuple(_located(problem, files) for problem in problems)
 
 
-def _located(problem: Problem, loaded: LoadedFiles) -> Problem:
-    for role, source in loaded.sources.items():
-        if problem.key is None or problem.line is not None or problem.file != str(source.path):
+def _located(problem: Problem, files: ConfigFiles) -> Problem:
+    for role, file in files.items():
+        if problem.key is None or problem.line is not None or problem.file != file.path:
             continue
         path = split_key(problem.key)
         paths = (path, path[1:]) if path[0] == role else (path,)
         for keys in (whole[:depth] for whole in paths for depth in range(len(whole), 0, -1)):
-            if position := edit.locate(source.text, format_key(keys)):
+            if position := edit.locate(file.text, format_key(keys)):
                 return problem.model_copy(update={"line": position[0], "column": position[1]})
     return problem
 
@@ -199,7 +182,7 @@ def snapshot_dir(attempt_dir: Path) -> Path:
     return attempt_dir / "config"
 
 
-def write_snapshot(loaded: LoadedFiles, attempt_dir: Path) -> ConfigFiles:
+def write_snapshot(files: ConfigFiles, attempt_dir: Path) -> ConfigFiles:
     """Copy the files as `<role>.toml` into the folder of an attempt, readable by the user alone: they may
     hold secrets. A byte order mark is dropped, since few programs accept one.
 
@@ -209,23 +192,27 @@ def write_snapshot(loaded: LoadedFiles, attempt_dir: Path) -> ConfigFiles:
     folder = snapshot_dir(attempt_dir).absolute()
     copies: dict[str, ConfigFile] = {}
     make_folder(folder, mode=0o700)
-    for role, source in loaded.sources.items():
-        copy = folder / f"{role}.toml"
-        write_atomically(copy, source.text.removeprefix(BOM).encode())
-        copies[role] = ConfigFile(role, str(copy), source.data)
+    for role, file in files.items():
+        copy, content = folder / f"{role}.toml", file.text.removeprefix(BOM).encode()
+        write_atomically(copy, content)
+        copies[role] = ConfigFile(role, str(copy), file.data, content=content)
     return copies
 
 
-def read_snapshot(attempt_dir: Path, framework: Framework) -> LoadedFiles:
+def read_snapshot(attempt_dir: Path, framework: Framework) -> ConfigFiles:
     """The files that `write_snapshot` wrote. Empty if there are none.
 
     Raises:
         ConfigError: if one was damaged since.
     """
     folder = snapshot_dir(attempt_dir)
-    sources = [read_file(path) for path in sorted(folder.glob("*.toml"))]
-    roles = (framework.config.role(str(source.path), source.data) or source.path.stem for source in sources)
-    return LoadedFiles(dict(zip(roles, sources, strict=True)), _load_passed(folder / _PASSED))
+    passed = _load_passed(folder / _PASSED)
+    copies: dict[str, ConfigFile] = {}
+    for path in sorted(folder.glob("*.toml")):
+        file = read_file(path)
+        role = framework.config.role(file.path, file.data) or path.stem
+        copies[role] = replace(file, role=role, passed=passed.get(role, {}))
+    return copies
 
 
 def write_passed(attempt_dir: Path, passed: Mapping[str, Mapping[str, Any]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ from rltui.core.edit_log import EditLog, EditRecord, FileEdit
 from rltui.core.toml.values import same_value
 from rltui.core.values import Value
 from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.config.change import FileChange
+from rltui.services.config.config_file import content_of, parse_file, sha_of
 from rltui.services.config.lock import config_lock
-from rltui.services.config.source import Source, content_of, parse_file, sha_of
-from rltui.services.config.writing import FileChange, replace_files, tidy
+from rltui.services.config.writing import replace_files, tidy
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import Journal
 
 MAX_BACKUPS = 500
@@ -28,13 +30,27 @@ MAX_BACKUPS = 500
 _SHA = re.compile(r"[0-9a-f]{64}")
 
 
-class EditHistory:
-    """Reads the journal as far as others have appended to it."""
+class _Intent(Value):
+    """An edit that is being written, as its journal intent will have it."""
 
-    def __init__(self, journal: Path, backups: Path) -> None:
-        """`backups`: folder for contents, created when it is needed."""
-        self._feed = JsonLines(journal)
-        self._backups = backups
+    text: str
+    data: dict[str, Any]
+
+    @property
+    def record(self) -> EditRecord:
+        return EditRecord.model_validate(self.data)
+
+
+class EditHistory:
+    """Reads the journal as far as others have appended to it, and stores the contents of files by SHA-256."""
+
+    def __init__(self, control: ControlFolder, journal: Journal) -> None:
+        self._control = control
+        self._journal = journal
+        self._feed = JsonLines(control.journal_file)
+        self._backups = control.path / "backups"
+        self._intent_file = control.path / "edit.json"
+        """The edit that is being written, so that a crash can be repaired."""
         self._log = EditLog()
         self._lock = threading.Lock()
 
@@ -52,17 +68,24 @@ class EditHistory:
                         self._log.add(EditRecord.model_validate(row.get("data")))
             return self._log
 
-    def save(self, sources: Iterable[Source]) -> None:
-        """Store contents by their SHA-256.
+    @property
+    def run_name(self) -> str:
+        run = self._control.read_record()
+        return "RUN" if run is None else run.name
+
+    # --- contents -----------------------------------------------------------------------------------------
+
+    def save(self, contents: Iterable[bytes]) -> None:
+        """Store contents.
 
         Raises:
             RltuiError: if they cannot be written.
         """
         make_folder(self._backups)
-        for source in sources:
-            path = self._backups / source.sha
+        for content in contents:
+            path = self._backups / sha_of(content)
             if not path.exists():
-                write_atomically(path, source.content)
+                write_atomically(path, content)
         self._prune()
 
     def content(self, sha: str) -> bytes | None:
@@ -86,48 +109,30 @@ class EditHistory:
         except OSError as error:
             raise RltuiError(f"cannot remove old backups in {self._backups}: {error.strerror}") from error
 
-
-class _Entry(Value):
-    text: str
-    data: dict[str, Any]
-
-    @property
-    def record(self) -> EditRecord:
-        return EditRecord.model_validate(self.data)
-
-
-class EditIntent:
-    """The edit that is being written, in the file `path` of the control folder, so that a crash can be
-    repaired.
-    """
-
-    def __init__(self, path: Path, history: EditHistory, journal: Journal) -> None:
-        self._path = path
-        self._history = history
-        self._journal = journal
+    # --- an edit that is being written --------------------------------------------------------------------
 
     @contextmanager
-    def execute(self, text: str, data: Mapping[str, Any]) -> Iterator[None]:
+    def recording(self, text: str, data: dict[str, Any]) -> Iterator[None]:
         """Surround the write of an edit, under the lock on its files; journals the edit once it is done.
 
         Raises:
-            RltuiError: if the intent cannot be written; nothing was started.
+            RltuiError: if that it is being written cannot be noted; nothing was started.
         """
-        entry = _Entry(text=text, data=dict(data))
-        write_atomically(self._path, entry.model_dump_json().encode())
+        intent = _Intent(text=text, data=data)
+        write_atomically(self._intent_file, intent.model_dump_json().encode())
         try:
             yield
         except ConflictError:
-            self._path.unlink(missing_ok=True)
+            self._intent_file.unlink(missing_ok=True)
             raise
         except Exception:
-            if all(_content(file) == self._history.content(file.before) for file in entry.record.files):
-                self._path.unlink(missing_ok=True)
+            if all(_content(file) == self.content(file.before) for file in intent.record.files):
+                self._intent_file.unlink(missing_ok=True)
             else:
-                self._reconcile(entry)
+                self._reconcile(intent)
             raise
         self._journal.add("edit", text, **data)
-        self._path.unlink(missing_ok=True)
+        self._intent_file.unlink(missing_ok=True)
 
     def reconcile(self) -> None:
         """Finish an edit whose process was killed: one that reached its files is journaled, one that reached
@@ -137,44 +142,44 @@ class EditIntent:
             RltuiError: if a file cannot be read or written, or another process is writing it; call again
                 later.
         """
-        entry = self._read()
-        if entry is None:
+        intent = self._read()
+        if intent is None:
             return
         try:
-            with config_lock(Path(file.path) for file in entry.record.files):
-                if entry == self._read():  # nobody else settled it meanwhile
-                    self._reconcile(entry)
+            with config_lock(Path(file.path) for file in intent.record.files):
+                if intent == self._read():  # nobody else settled it meanwhile
+                    self._reconcile(intent)
         except OSError as error:
-            raise RltuiError(f"cannot finish the edit in {self._path}: {error.strerror}") from error
+            raise RltuiError(f"cannot finish the edit in {self._intent_file}: {error.strerror}") from error
 
-    def _read(self) -> _Entry | None:
+    def _read(self) -> _Intent | None:
         """A file that cannot be parsed is removed."""
         try:
-            entry = _Entry.model_validate_json(read_own(self._path))
-            EditRecord.model_validate(entry.data)
+            intent = _Intent.model_validate_json(read_own(self._intent_file))
+            EditRecord.model_validate(intent.data)
         except OSError:
             return None
         except ValidationError:
-            self._path.unlink(missing_ok=True)
+            self._intent_file.unlink(missing_ok=True)
             return None
-        return entry
+        return intent
 
-    def _reconcile(self, entry: _Entry) -> None:
-        record = entry.record
+    def _reconcile(self, intent: _Intent) -> None:
+        record = intent.record
         for file in record.files:
             if Path(file.path).exists():
-                tidy(Path(file.path).resolve())
+                tidy(Path(file.path))
         if all(self._is_applied(file) for file in record.files):
-            if self._history.now().next_number <= record.number:
-                self._journal.add("edit", entry.text, **entry.data)
+            if self.now().next_number <= record.number:
+                self._journal.add("edit", intent.text, **intent.data)
         else:
             self._restore(record)
-            self._journal.add("config", f"not applied, because rltui ended while writing: {entry.text}")
-        self._path.unlink(missing_ok=True)
+            self._journal.add("config", f"not applied, because rltui ended while writing: {intent.text}")
+        self._intent_file.unlink(missing_ok=True)
 
     def _is_applied(self, file: FileEdit) -> bool:
         """True if the file holds the edited values, even if somebody saved other changes since."""
-        content, after = _content(file), self._history.content(file.after)
+        content, after = _content(file), self.content(file.after)
         if content is None or after is None or not file.keys:
             return content is not None and sha_of(content) == file.after
         try:
@@ -187,14 +192,14 @@ class EditIntent:
 
     def _restore(self, record: EditRecord) -> None:
         """Give files that got their new content the old one again: all or none."""
-        changes: dict[Path, FileChange] = {}
+        changes: list[FileChange] = []
         for file in record.files:
             content = _content(file)
-            before, after = self._history.content(file.before), self._history.content(file.after)
+            before, after = self.content(file.before), self.content(file.after)
             if content is None or before is None or after is None or content == before:
                 continue
             if content == after or _is_partial_write(content, before, after):
-                changes[Path(file.path)] = FileChange(content, before)
+                changes.append(FileChange.of_contents(Path(file.path), content, before))
         if changes:
             replace_files(changes)
 

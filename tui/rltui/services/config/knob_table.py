@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rltui.core.config_data import value_at
@@ -10,13 +10,14 @@ from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import ANY_COMPONENT, other_knobs
+from rltui.frameworks.generic import ANY_COMPONENT, above, other_knobs
 from rltui.frameworks.inputs import ConfigFiles, as_passed
+from rltui.services.config.change import FileChange
 
 Running = Mapping[str, ConfigFiles]
 """Living component → the files it was started with."""
 
-_Values = Mapping[str, Mapping[str, TomlValue]]
+_Values = dict[str, Mapping[str, TomlValue]]
 
 _CACHED_LISTS = 4
 """Number of readings of the files whose knobs are cached: the current one, and planned ones."""
@@ -38,7 +39,7 @@ class KnobCatalog:
     def __init__(
         self, framework: Framework, *, components: Sequence[str], launched: Mapping[str, str]
     ) -> None:
-        """`components` and `launched` as for `ConfigStore`."""
+        """`components` and `launched` as for `ConfigDocument`."""
         self._framework = framework
         self._components = tuple(components)
         self._launched = launched
@@ -124,9 +125,47 @@ class KnobCatalog:
                 pending.append(PendingKnob(key=name, running=running_value, value=value, readers=readers))
         return tuple(pending)
 
+    def changed(
+        self, before: ConfigFiles, after: ConfigFiles, running: Running, requested: Sequence[Knob] = ()
+    ) -> list[Knob]:
+        """The knobs and other keys that have another value in `after`, or lie above or below one.
+
+        `requested` knobs also count as changed if only a running reader has another value. A step to resume
+        from may be requested again: the one that the reader was passed counts.
+        """
+        touched = {knob.name: self.with_known_readers(knob) for knob in requested}
+        touched |= {knob.name: knob for knob in self._set_otherwise(before, after)}
+        knobs = list(touched.values())
+        new, old = (self._framework.config.values_of(knobs, files) for files in (after, before))
+        living, got = self._values_of_running(knobs, running)
+        resumed = [knob.name for knob in knobs if knob.key in self._framework.run.resume_keys]
+        for reader, values in living.items():
+            living[reader] = {**values, **{name: got[reader][name] for name in resumed}}
+        return [
+            knob
+            for knob in knobs
+            if any(
+                values[knob.name] != new[knob.name]
+                for values in (old, *(living[reader] for reader in knob.readers if reader in living))
+            )
+        ]
+
+    def _set_otherwise(self, before: ConfigFiles, after: ConfigFiles) -> Iterator[Knob]:
+        """Knobs and other keys that the files set to another value, or that lie above or below one."""
+        changed = {
+            (role, table)
+            for role, file in before.items()
+            for key in FileChange(file, after[role]).values
+            for table in above(key)
+        }
+        lists = (self.of(before), self.of(after))
+        knobs = {(knob.file, knob.key): knob for each in lists for knob in (*each.knobs, *each.others)}
+        return (knob for location, knob in knobs.items() if location in changed)
+
     def _values_of_running(self, knobs: Sequence[Knob], running: Running) -> tuple[_Values, _Values]:
         """Running component → knob → value: in its copy of the files, and as it was passed."""
-        in_copies, got = {}, {}
+        in_copies: _Values = {}
+        got: _Values = {}
         for name, files in running.items():
             in_copies[name] = self._framework.config.values_of(knobs, files)
             got[name] = self._framework.config.values_of(knobs, as_passed(files))

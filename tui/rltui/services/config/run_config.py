@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,13 +22,15 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.checkout import NearbyCheckout
 from rltui.services.config import origins
-from rltui.services.config.files import LoadedFiles
+from rltui.services.config.change import FileChange
+from rltui.services.config.config_file import read_file, with_key
+from rltui.services.config.document import ConfigDocument
+from rltui.services.config.files import load_files
 from rltui.services.config.models import informed
 from rltui.services.config.origins import ConfigOrigin
-from rltui.services.config.source import Source, read_file, with_key
-from rltui.services.config.store import ConfigStore
 from rltui.services.own_files import make_folder, write_atomically
 
 _NEGATED = re.compile(r"^no_(?P<all>.+)$|(?P<table>^.*\.)no_(?P<last>[^.]+)$")
@@ -44,18 +46,19 @@ class RunConfig:
     """The files of a config line, or run configs if it asks for more than the files."""
 
     files: tuple[Path, ...]
-    unedited: Mapping[str, str] = field(default_factory=dict)
-    """File name of a run config → its text without the overrides. Empty: these are the user's own files."""
+    changes: tuple[FileChange, ...] = ()
+    """The run configs without the overrides, and with them. Empty: these are the user's own files."""
     warnings: tuple[str, ...] = ()
     """Surprising effects of a merge."""
 
     def with_user_paths(self, text: str) -> str:
         """`text` with the user's files in place of the temporary run configs."""
-        return _with_user_paths(text, self.files if self.unedited else ())
+        return _with_user_paths(text, self.files if self.changes else ())
 
     def changed_since(self, own: Iterable[Path]) -> tuple[str, ...]:
         """The user's files whose content differs by now from what the run configs `own` were made of."""
-        now = self.unedited or {path.name: self_contained_text(read_file(path)) for path in self.files}
+        files = [change.before for change in self.changes] or [read_file(path) for path in self.files]
+        now = {Path(file.path).name: self_contained_text(file) for file in files}
         sources = {path: origin for path in own if (origin := origins.origin(path)) is not None}
         return tuple(source.words for path, source in sources.items() if now.get(path.name) != source.text)
 
@@ -69,11 +72,11 @@ class RunConfig:
         make_folder(folder, mode=0o700)
         sources = {path.name: origins.origin(path) for path in self.files}
         origins.save(folder, {name: origin for name, origin in sources.items() if origin is not None})
-        for name, text in self.unedited.items():
-            write_atomically(folder / name, text.encode())
-        contents = {path.name: path.read_bytes().decode() for path in self.files}
-        edited = {str(folder / name): text for name, text in contents.items() if text != self.unedited[name]}
-        return tuple(folder / name for name in contents), edited
+        saved = {folder / change.path.name: change for change in self.changes}
+        for path, change in saved.items():
+            write_atomically(path, change.before.content)
+        edited = {str(path): change.after.text for path, change in saved.items() if not change.is_empty}
+        return tuple(saved), edited
 
 
 def _with_user_paths(text: str, copies: Iterable[Path]) -> str:
@@ -113,7 +116,7 @@ class RunConfigBuilder:
     """Makes the run configs of one config line. `choose` finds the framework of some files."""
 
     def __init__(self, line: ConfigLine, choose: Choose, *, workspace: Path, force: bool = False) -> None:
-        """`workspace` as for `NearbyCheckout`, `force` as for `ConfigStore.preview`."""
+        """`workspace` as for `NearbyCheckout`, `force` as for `ConfigDocument.with_edits`."""
         self._line = line
         self._choose = choose
         self._workspace = workspace
@@ -148,8 +151,10 @@ class RunConfigBuilder:
         if not is_changed and all(document.is_original for document in documents):
             return RunConfig(tuple(document.paths[0] for document in documents))
         files = _write(folder, documents)
+        unedited = [read_file(path) for path in files]
         self._override(files)
-        return RunConfig(files, {document.name: document.text for document in documents}, self._warnings)
+        changes = tuple(FileChange(file, read_file(Path(file.path))) for file in unedited)
+        return RunConfig(files, changes, self._warnings)
 
     # --- merging ------------------------------------------------------------------------------------------
 
@@ -176,13 +181,14 @@ class RunConfigBuilder:
     def _standalone_documents(self, files: Sequence[Path]) -> list[_Document]:
         """A document per file, including companions that are read with them."""
         paths_read = tuple(path.absolute() for path in files)
-        sources = ConfigStore(paths_read, self._choose(paths_read)).load().sources.values()
+        sources = load_files(paths_read, self._choose(paths_read)).values()
         documents: dict[str, _Document] = {}
         for source in sources:
-            origin, name = origins.origin(source.path), source.path.name
+            path = Path(source.path)
+            origin, name = origins.origin(path), path.name
             if name in documents:
-                name = f"{source.path.parent.name}-{name}"
-            originals = (source.path,) if origin is None else tuple(map(Path, origin.paths))
+                name = f"{path.parent.name}-{name}"
+            originals = (path,) if origin is None else tuple(map(Path, origin.paths))
             first_text = None if origin is None else origin.text
             documents[name] = _Document(name, originals, self_contained_text(source), first_text)
         return list(documents.values())
@@ -192,7 +198,7 @@ class RunConfigBuilder:
         --orchestrator @ b.toml` is read in either way, by another generation each.
         """
         sources = [read_file(segment.path) for segment in segments]
-        documents = [(str(source.path), source.data) for source in sources]
+        documents = [(source.path, source.data) for source in sources]
         split_framework = registry.get(registry.FILE_PER_PROGRAM)
         if [split_framework.config.role(path, data) for path, data in documents] != [
             segment.table for segment in segments
@@ -202,7 +208,7 @@ class RunConfigBuilder:
             nearby = NearbyCheckout(
                 split_framework.checkout,
                 workspace=self._workspace,
-                config_files=[source.path for source in sources],
+                config_files=[Path(source.path) for source in sources],
             )
             if nearby.generation is not None:
                 return nearby.generation == split_framework.id
@@ -227,24 +233,24 @@ class RunConfigBuilder:
             return
         framework = informed(self._choose(files), self._workspace, files)
         edits: dict[str, TomlValue] = dict(self._line.edits)
+        document = ConfigDocument(files, framework)
         for override in self._line.overrides:
-            store = ConfigStore(files, framework)
-            key, values = _without_negation(override, store.knobs)
-            if tables := _tables(key, store.knobs):
-                _switch_tables(store.load(), tables, key, values)
+            key, values = _without_negation(override, document.knobs)
+            if tables := _tables(key, document.knobs):
+                _switch_tables(document.files, tables, key, values)
+                document.load()
                 continue
-            selected = _selected_knobs(key, store.knobs)
+            selected = _selected_knobs(key, document.knobs)
             for knob in selected:
                 if values == ("None",) and knob.nullable and knob.default is not None:
-                    _write_none(knob, store, framework)
+                    _write_none(knob, document.files[knob.file], framework)
+                    document.load()
                 else:
                     edits[knob.name] = _value(override, knob, values)
             if not selected:  # the files may have it, or the edit says what is wrong
                 edits[key] = values[0] if len(values) == 1 else [*map(parse_untyped, values)] or "true"
-        store = ConfigStore(files, framework)
-        preview = store.preview(edits, force=self._force)
-        for role in preview.roles:
-            write_atomically(preview.after.sources[role].path, preview.after.sources[role].content)
+        for change in document.with_edits(edits, force=self._force).changes.values():
+            write_atomically(change.path, change.after.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +278,12 @@ def _merge(segments: Sequence[ConfigOverlay], *, deep: bool) -> _Document:
     return _Document(name, tuple(segment.path.absolute() for segment in segments), text)
 
 
-def self_contained_text(source: Source) -> str:
+def self_contained_text(source: ConfigFile) -> str:
     """The text with the files that it inherits from, which are relative to its folder, as absolute paths."""
     inherited = source.data.get("toml_files")
     if not isinstance(inherited, list):
         return source.text
-    above = source.path.parent
+    above = Path(source.path).parent
     return edit(source.text, {"toml_files": [str(above / name) for name in map(str, inherited)]})
 
 
@@ -317,7 +323,7 @@ def _without_negation(override: Override, knobs: Sequence[Knob]) -> tuple[str, t
 
 
 def _switch_tables(
-    loaded: LoadedFiles, tables: Iterable[tuple[str, str]], key: str, values: Sequence[str]
+    files: ConfigFiles, tables: Iterable[tuple[str, str]], key: str, values: Sequence[str]
 ) -> None:
     """Add or remove complete tables, as `_tables` names them.
 
@@ -331,19 +337,16 @@ def _switch_tables(
         )
     change = merge.with_table if _SWITCH_VALUES[text] else merge.without_key
     for role, inner in tables:
-        source = loaded.sources[role]
-        write_atomically(source.path, change(source.text, inner).encode())
+        write_atomically(Path(files[role].path), change(files[role].text, inner).encode())
 
 
-def _write_none(knob: Knob, store: ConfigStore, framework: Framework) -> None:
+def _write_none(knob: Knob, file: ConfigFile, framework: Framework) -> None:
     """Raises ConfigError if the file format cannot express it."""
-    loaded = store.load()
-    none = framework.config.none_text(loaded.files[knob.file])
+    none = framework.config.none_text(file)
     if none is None:
         default = display(knob.default, key=knob.key)
         raise ConfigError(f"{knob.name} cannot be none: without a value, its default {default} applies")
-    source = with_key(loaded.sources[knob.file], knob.key, none)
-    write_atomically(source.path, source.content)
+    write_atomically(Path(file.path), with_key(file, knob.key, none).content)
 
 
 def _selected_knobs(key: str, knobs: Sequence[Knob]) -> list[Knob]:

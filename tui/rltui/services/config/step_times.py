@@ -64,7 +64,7 @@ class StepTimes:
         newest = max(attempts, key=lambda attempt: snapshot_dir(attempt).stat().st_mtime, default=None)
         if newest is not None and newest != self._snapshot[0]:
             try:
-                self._snapshot = (newest, read_snapshot(newest, self._framework).files)
+                self._snapshot = (newest, read_snapshot(newest, self._framework))
             except ConfigError:  # damaged: nothing is known of the config then
                 self._snapshot = (newest, {})
         return self._snapshot[1]

@@ -105,7 +105,7 @@ class EngineHistory:
 
     def _engine(self, attempt_dir: Path) -> EngineMemory | None:
         try:
-            return self._framework.gpu_needs.engine(read_snapshot(attempt_dir, self._framework).files)
+            return self._framework.gpu_needs.engine(read_snapshot(attempt_dir, self._framework))
         except ConfigError:  # damaged since
             return None
 
@@ -242,7 +242,7 @@ class Forecaster:
         """Describe memory-relevant values that differ from that attempt's."""
         folder = self._control.attempt_dir(component, attempt)
         now = self._values(component, files)
-        then = self._values(component, read_snapshot(folder, self._framework).files)
+        then = self._values(component, read_snapshot(folder, self._framework))
         deciding = {end for lever in LEVERS for end in (*lever.knobs, *lever.shared)}
         return ", ".join(
             f"{name} was {display(then[name])}, is {display(now[name])}"

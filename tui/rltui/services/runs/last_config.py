@@ -7,11 +7,12 @@ from contextlib import suppress
 
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.services.config.files import LoadedFiles, load_files, read_snapshot, snapshot_dir
+from rltui.frameworks.inputs import ConfigFiles
+from rltui.services.config.files import load_files, read_snapshot, snapshot_dir
 from rltui.services.runs.experiment_files import ExperimentRecord
 
 
-def last_run_files(record: ExperimentRecord, framework: Framework, run_jobs: Collection[str]) -> LoadedFiles:
+def last_run_files(record: ExperimentRecord, framework: Framework, run_jobs: Collection[str]) -> ConfigFiles:
     """The files of its newest attempt, of the run itself if there is any; else the current files."""
     folders = sorted(
         record.control.newest_attempts(),
@@ -23,19 +24,19 @@ def last_run_files(record: ExperimentRecord, framework: Framework, run_jobs: Col
     )
     for folder in folders:
         with suppress(ConfigError):
-            if (snapshot := read_snapshot(folder, framework)).sources:
+            if snapshot := read_snapshot(folder, framework):
                 return snapshot
     with suppress(ConfigError):
         return load_files(record.config_paths, framework)
-    return LoadedFiles({})
+    return {}
 
 
 def last_max_steps(
     record: ExperimentRecord,
     framework: Framework,
     run_jobs: Collection[str],
-    files: LoadedFiles | None = None,
+    files: ConfigFiles | None = None,
 ) -> int | None:
     """Number of steps of the run; `None` if it is unknown. `files`: those of `last_run_files`."""
     files = last_run_files(record, framework, run_jobs) if files is None else files
-    return framework.run.max_steps(files.files) if files.files or record.observed else None
+    return framework.run.max_steps(files) if files or record.observed else None

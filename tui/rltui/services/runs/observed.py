@@ -26,8 +26,8 @@ from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.frameworks.run_settings import RunFiles
 from rltui.paths import require_folder
 from rltui.services import layout_files
+from rltui.services.config.config_file import content_of
 from rltui.services.config.files import load_files
-from rltui.services.config.source import content_of
 from rltui.services.own_files import entry_names, foreign_folder_reason
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
@@ -99,7 +99,7 @@ def setup_of(record: ExperimentRecord) -> tuple[Layout, Framework, ConfigFiles]:
         ConfigError: if layout or config cannot be understood.
     """
     framework = framework_of(record)
-    return layout_files.load_for(record), framework, load_files(record.config_paths, framework).files
+    return layout_files.load_for(record), framework, load_files(record.config_paths, framework)
 
 
 def title_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> str:

@@ -10,9 +10,10 @@ from rltui.core import hints
 from rltui.core.runs import RunConfigFile, RunRow
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.config import origins
+from rltui.services.config.change import FileChange
+from rltui.services.config.config_file import parse_file, read_file, sha_of
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.run_config import RunConfig, self_contained_text, temporary_folder
-from rltui.services.config.source import parse_file, read_file
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.run_row import content_file
 
@@ -30,19 +31,21 @@ def recorded_config(row: RunRow) -> Iterator[RunConfig]:
             f"no config is recorded for {row.name}", hint="it was not started by rltui, or has no config"
         )
     with temporary_folder() as folder:
-        contents: dict[Path, str] = {}
+        changes: dict[Path, FileChange] = {}
         notes: dict[str, ConfigOrigin] = {}
         for file in row.configs:
             path = Path(file.path)
             copy = folder / path.name
-            if copy in contents:  # two of them may have one name
+            if copy in changes:  # two of them may have one name
                 copy = folder / f"{path.parent.name}-{path.name}"
-            contents[copy] = self_contained_text(parse_file(path, _recorded_content(file)))
-            write_atomically(copy, contents[copy].encode())
+            text = self_contained_text(parse_file(path, _recorded_content(file)))
+            write_atomically(copy, text.encode())
+            recorded = parse_file(copy, text.encode())
+            changes[copy] = FileChange(recorded, recorded)
             source = origins.origin(path)
-            notes[copy.name] = source or ConfigOrigin((file.path,), contents[copy])
+            notes[copy.name] = source or ConfigOrigin((file.path,), text)
         origins.save(folder, notes)
-        yield RunConfig(tuple(contents), {path.name: text for path, text in contents.items()})
+        yield RunConfig(tuple(changes), tuple(changes.values()))
 
 
 def changed_files(row: RunRow) -> tuple[str, ...]:
@@ -52,7 +55,7 @@ def changed_files(row: RunRow) -> tuple[str, ...]:
 
 def _sha_now(path: Path) -> str:
     try:
-        return read_file(path).sha
+        return sha_of(read_file(path).content)
     except RltuiError:
         return ""
 

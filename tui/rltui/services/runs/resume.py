@@ -103,7 +103,7 @@ class ResumePoints:
         steps = []
         for folder in self.control.newest_attempts(self.run_jobs):
             try:
-                configured = _configured_step(self.framework, read_snapshot(folder, self.framework).files)
+                configured = _configured_step(self.framework, read_snapshot(folder, self.framework))
             except ConfigError:  # damaged since: it tells nothing
                 continue
             steps.extend([configured.step] if configured is not None else [])

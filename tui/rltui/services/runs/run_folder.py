@@ -259,7 +259,7 @@ def run_folder_of(record: ExperimentRecord) -> RunFolder:
     """The folder of an experiment's run, by its config if that can be read."""
     framework = framework_of(record)
     try:
-        files = framework.run.files(load_files(record.config_paths, framework).files)
+        files = framework.run.files(load_files(record.config_paths, framework))
     except ConfigError:
         files = framework.run.locations
     return RunFolder(Path(record.run_dir), files, Path(record.output_dir))

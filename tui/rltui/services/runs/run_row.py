@@ -22,11 +22,10 @@ from rltui.core.toml.values import same_value
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import other_knobs
-from rltui.frameworks.inputs import ConfigFiles, as_passed
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, as_passed
 from rltui.services import layout_files
 from rltui.services.config import origins
-from rltui.services.config.files import LoadedFiles
-from rltui.services.config.source import Source, parse_file, read_file
+from rltui.services.config.config_file import parse_file, read_file, sha_of
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.run_summary import RunSummary
@@ -65,12 +64,12 @@ class RunReader:
 
     def read_config(self) -> None:
         """Read again the config that it was last started with."""
-        self._loaded = last_run_files(self._record, self._framework, self._jobs)
+        self._files = last_run_files(self._record, self._framework, self._jobs)
         if self._record.observed:
             self.config = _plain(written_config(Path(self._record.run_dir), self._framework.run.locations))
         else:
-            self.config = self._flat(self._loaded.files)
-        self._config_files = _save_config_files(self._loaded, self._record, self._framework)
+            self.config = self._flat(self._files)
+        self._config_files = _save_config_files(self._files, self._record, self._framework)
 
     def sources(self) -> tuple[Path, ...]:
         """Paths that the row depends on, besides rltui's own files of the run."""
@@ -97,7 +96,7 @@ class RunReader:
         if reported is None and not is_evaluation:
             fill_series_store(record, self._framework, self._layout, self._folder)
         self.summary.poll()
-        max_steps = last_max_steps(record, self._framework, self._jobs, self._loaded)
+        max_steps = last_max_steps(record, self._framework, self._jobs, self._files)
         alive = reported is not None
         if reported is None:
             logs = self._logs() if record.observed else ()
@@ -183,7 +182,7 @@ class RunReader:
         """
         base = parent if parent is not None else self._original_config()
         if base is None:
-            pairs = _diff_with_defaults(self._framework, self._loaded.files)
+            pairs = _diff_with_defaults(self._framework, self._files)
         else:
             pairs = {key: (base.get(key), self.config.get(key)) for key in {**base, **self.config}}
         return {
@@ -194,13 +193,14 @@ class RunReader:
 
     def _original_config(self) -> Mapping[str, Any] | None:
         """The first content of its run config; `None` if it has none."""
-        sources: dict[str, Source] = {}
+        files: dict[str, ConfigFile] = {}
         for path in self._record.config_paths:
             if (original := origins.origin(path)) is not None:
                 with suppress(ConfigError):
-                    source = parse_file(path, original.text.encode())
-                    sources[self._framework.config.role(str(path), source.data) or path.stem] = source
-        return self._flat(LoadedFiles(sources).files) if sources else None
+                    file = parse_file(path, original.text.encode())
+                    role = self._framework.config.role(file.path, file.data) or path.stem
+                    files[role] = replace(file, role=role)
+        return self._flat(files) if files else None
 
     def _flat(self, files: ConfigFiles) -> dict[str, Any]:
         """The config with the options of launchers, without values that rltui chose, such as a free port."""
@@ -260,26 +260,26 @@ def _union_seconds(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def _save_config_files(
-    loaded: LoadedFiles, record: ExperimentRecord, framework: Framework
+    files: ConfigFiles, record: ExperimentRecord, framework: Framework
 ) -> tuple[RunConfigFile, ...]:
     """The config files, with their contents stored by hash."""
     paths_by_role = {}
     for name in record.config_files:
         with suppress(ConfigError):
-            source = read_file(Path(name))
-            paths_by_role[framework.config.role(name, source.data) or source.path.stem] = name
-    files = []
-    for role, source in loaded.sources.items():
-        path = content_file(source.sha)
+            paths_by_role[framework.config.role(name, read_file(Path(name)).data) or Path(name).stem] = name
+    recorded = []
+    for role, file in files.items():
+        sha = sha_of(file.content)
+        path = content_file(sha)
         with suppress(RltuiError):  # no room: the attempt has a copy
             if not path.exists():
                 make_folder(path.parent, mode=0o700)
-                write_atomically(path, source.content)
-        default_path = record.config_files[0] if len(record.config_files) == 1 else str(source.path)
+                write_atomically(path, file.content)
+        default_path = record.config_files[0] if len(record.config_files) == 1 else file.path
         if (companion := framework.config.companions.get(role)) is not None:
             default_path = str(Path(default_path).with_name(companion))
-        files.append(RunConfigFile(path=paths_by_role.get(role, default_path), sha256=source.sha))
-    return tuple(files)
+        recorded.append(RunConfigFile(path=paths_by_role.get(role, default_path), sha256=sha))
+    return tuple(recorded)
 
 
 def content_file(sha256: str) -> Path:

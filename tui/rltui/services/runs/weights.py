@@ -99,7 +99,7 @@ def weights_conversion(record: ExperimentRecord, step: int) -> WeightsConversion
         ConfigError: if the framework's programs are not found.
     """
     framework, config_files = framework_of(record), record.config_paths
-    maker = framework.run.weights_maker(load_files(config_files, framework).files, record.run_dir, step)
+    maker = framework.run.weights_maker(load_files(config_files, framework), record.run_dir, step)
     if maker is None or framework.checkout is None or not Path(maker.needs).is_file():
         return None
     run = NearbyCheckout(

@@ -48,7 +48,7 @@ def use(arguments: Arguments) -> int:
             folder = weights.folder_of_step(source, step, only_look=arguments.plan)
     if arguments.config is None:
         record = choose(arguments, acts=True).record
-        files_of_run = ExperimentReader(record).store().load().files
+        files_of_run = ExperimentReader(record).document().load()
         edits = _of_model(files_of_run, framework_of(record), folder, called=record.name)
         return edit_experiment(record, edit_request("set", arguments, edits=edits), arguments)
     files = named([Path(arguments.config)])

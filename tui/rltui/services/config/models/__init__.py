@@ -22,11 +22,11 @@ from rltui.core.toml.values import format_key
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.config import ConfigModels
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services import checkout, trust
-from rltui.services.config.files import LoadedFiles, located
+from rltui.services.config.files import located
 from rltui.services.config.models.state import Schemas, load_schemas, save_schemas, state_of
 from rltui.services.config.models.worker import Answer, Limits, NotAsked, Worker
-from rltui.services.config.source import Source
 
 _CACHED_VERDICTS = 32
 """One per content of a file."""
@@ -99,35 +99,33 @@ class FrameworkModels:
         """Does not block."""
         return isinstance(self._find_checkout(paths), _Checkout)
 
-    def problems(self, loaded: LoadedFiles, ours: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+    def problems(self, files: ConfigFiles, ours: Sequence[Problem] = ()) -> tuple[Problem, ...]:
         """The problems that the models report besides `ours`. Empty if there is no checkout."""
         framework = self._framework
         if framework.checkout is None:
             return ()
         name = framework.checkout.project
-        answers = self._verdicts_by_role(loaded)
+        answers = self._verdicts_by_role(files)
         if isinstance(answers, NotAsked):
             return (_not_asked_hint(name, answers.reason),)
-        spaces = {
-            knob.file: knob.namespace for knob in framework.config.knobs(loaded.files) if knob.namespace
-        }
+        spaces = {knob.file: knob.namespace for knob in framework.config.knobs(files) if knob.namespace}
         problems = [
             problem
             for role, answer in answers.items()
-            for problem in _file_problems(name, answer, loaded.sources[role], spaces.get(role))
+            for problem in _file_problems(name, answer, files[role], spaces.get(role))
         ]
-        return located(_new_problems(problems, ours), loaded)
+        return located(_new_problems(problems, ours), files)
 
-    def accepts(self, loaded: LoadedFiles) -> bool:
+    def accepts(self, files: ConfigFiles) -> bool:
         """True if the models were asked and find every file valid, except for packages that are not
         installed.
 
         Then a rule of ours that disagrees belongs to another release.
         """
-        answers = self._verdicts_by_role(loaded)
+        answers = self._verdicts_by_role(files)
         if isinstance(answers, NotAsked):
             return False
-        return bool(answers) and all("valid" in answers.get(role, {}) for role in loaded.sources)
+        return bool(answers) and all("valid" in answers.get(role, {}) for role in files)
 
     def close(self) -> None:
         """Stop the process. A pending or later question gets no answer."""
@@ -164,16 +162,16 @@ class FrameworkModels:
             return NotAsked(error.title)
         return _Checkout(interpreter, validation, state_of(folder, interpreter, validation))
 
-    def _verdicts_by_role(self, loaded: LoadedFiles) -> Mapping[str, Answer] | NotAsked:
+    def _verdicts_by_role(self, files: ConfigFiles) -> Mapping[str, Answer] | NotAsked:
         """Empty if there is no checkout to ask."""
-        checkout = self._find_checkout([source.path for source in loaded.sources.values()])
+        checkout = self._find_checkout([Path(file.path) for file in files.values()])
         if not isinstance(checkout, _Checkout):
             return checkout or {}
         answers: dict[str, Answer] = {}
-        for role, source in loaded.sources.items():
+        for role, file in files.items():
             if role not in checkout.validation.models:
                 continue
-            answer = self._verdict(checkout, role, source.text.removeprefix(BOM))
+            answer = self._verdict(checkout, role, file.text.removeprefix(BOM))
             if isinstance(answer, NotAsked):
                 return answer
             answers[role] = answer
@@ -287,22 +285,22 @@ def _not_asked_hint(name: str, reason: str) -> Problem:
 # --- what they say, as problems with file, key and line ---------------------------------------------------
 
 
-def _file_problems(name: str, answer: Answer, source: Source, namespace: str | None) -> Iterator[Problem]:
+def _file_problems(name: str, answer: Answer, file: ConfigFile, namespace: str | None) -> Iterator[Problem]:
     """`namespace`: prefix of the file's keys in the names of its knobs."""
-    file = str(source.path)
-    limitation = f"{name} cannot check {source.path.name}"
+    file_name = Path(file.path).name
+    limitation = f"{name} cannot check {file_name}"
     if "valid" in answer or "errors" in answer:
-        limitation = f"{name} can check only part of {source.path.name}"
+        limitation = f"{name} can check only part of {file_name}"
     for missing in answer.get("missing", ()):
         text = f"{limitation}: {missing.partition('. ')[0]}; install it in the environment of {name}"
-        yield Problem(severity="warning", message=text, file=file)
+        yield Problem(severity="warning", message=text, file=file.path)
     if reason := _failure_reason(answer):
-        yield _not_asked_hint(name, reason).model_copy(update={"file": file})
+        yield _not_asked_hint(name, reason).model_copy(update={"file": file.path})
     for error in answer.get("errors", ()):
-        path = _path(error["at"], source.data, keep_last=error["type"] == "missing")
+        path = _path(error["at"], file.data, keep_last=error["type"] == "missing")
         text = str(error["text"]).removeprefix("Value error, ")
         key = format_key((namespace, *path) if namespace else path) if path else None
-        yield Problem(key=key, message=f"{name} says: {text}", file=file)
+        yield Problem(key=key, message=f"{name} says: {text}", file=file.path)
 
 
 def _path(location: Sequence[str | int], data: object, *, keep_last: bool) -> tuple[str, ...]:

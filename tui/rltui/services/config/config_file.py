@@ -7,7 +7,6 @@ import errno
 import functools
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,42 +14,26 @@ from rltui.core.config_data import changed_keys, deep_leaves, value_at
 from rltui.core.toml import edit
 from rltui.core.toml.values import TomlValue, read_value, same_value
 from rltui.errors import ConfigError, NotFoundError
+from rltui.frameworks.inputs import ConfigFile
 from rltui.services.own_files import read_regular
 
 _LARGEST_BYTES = 256 * 1024
 """Size limit of a config or layout file. Those of prime-rl have 12 kB at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One file as it was read. `path` is absolute and not resolved: links stay as the user gave them."""
-
-    path: Path
-    content: bytes
-    data: Mapping[str, Any]
-
-    @property
-    def text(self) -> str:
-        return self.content.decode()
-
-    @property
-    def sha(self) -> str:
-        return sha_of(self.content)
-
-
-def sha_of(content: bytes) -> str:
-    """SHA-256 in hex."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def read_file(path: Path) -> Source:
+def read_file(path: Path, role: str = "") -> ConfigFile:
     """Read and parse one file.
 
     Raises:
         ConfigError: if it is missing, cannot be read, is too large, no UTF-8 text or no TOML.
     """
     absolute = path.expanduser().absolute()
-    return parse_file(absolute, content_of(absolute, display_path=path))
+    return parse_file(absolute, content_of(absolute, display_path=path), role)
+
+
+def sha_of(content: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def content_of(path: Path, *, display_path: Path | None = None) -> bytes:
@@ -78,7 +61,7 @@ def content_of(path: Path, *, display_path: Path | None = None) -> bytes:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from error
 
 
-def parse_file(path: Path, content: bytes) -> Source:
+def parse_file(path: Path | str, content: bytes, role: str = "") -> ConfigFile:
     """Parse the content of `path`.
 
     Raises:
@@ -90,9 +73,10 @@ def parse_file(path: Path, content: bytes) -> Source:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: is not UTF-8 text", hint="save it as UTF-8") from error
     try:
-        return Source(path, content, _table(text))
+        data = _table(text)
     except edit.TomlSyntaxError:
-        return Source(path, content, edit.parse(text, str(path)))  # raises it with the path
+        data = edit.parse(text, str(path))  # raises it with the path
+    return ConfigFile(role, str(path), data, content=content)
 
 
 @functools.lru_cache(maxsize=32)
@@ -101,13 +85,13 @@ def _table(text: str) -> Mapping[str, Any]:
     return edit.parse(text, "")
 
 
-def with_key(source: Source, key: str, value: TomlValue) -> Source:
+def with_key(file: ConfigFile, key: str, value: TomlValue) -> ConfigFile:
     """Set a dotted key in the text; `None` removes it.
 
     Raises:
         ConfigError: if the text cannot be edited without risk; then the person has to do it.
     """
-    before = value_at(source.data, key)
+    before = value_at(file.data, key)
     if isinstance(value, str) and isinstance(before, datetime.date | datetime.time):
         try:
             moment = read_value(value)
@@ -116,12 +100,12 @@ def with_key(source: Source, key: str, value: TomlValue) -> Source:
         if not isinstance(moment, datetime.date | datetime.time):
             raise ConfigError(f"{key} must be a date or time, not {value!r}", hint="write it like 2026-01-31")
         value = moment
-    text = edit.edit(source.text, {key: value})
+    text = edit.edit(file.text, {key: value})
     try:
-        after = parse_file(source.path, text.encode())
+        after = parse_file(file.path, text.encode(), file.role)
     except ConfigError as error:
-        raise _unsafe_edit(source, key) from error
-    changed_keys_found = changed_keys(deep_leaves(source.data), deep_leaves(after.data))
+        raise _unsafe_edit(file, key) from error
+    changed_keys_found = changed_keys(deep_leaves(file.data), deep_leaves(after.data))
     value_now = value_at(after.data, key)
     is_there = value_now == value or same_value(value_now, value)
     # a changed key is the wanted one, or a table that is empty from now on
@@ -129,9 +113,9 @@ def with_key(source: Source, key: str, value: TomlValue) -> Source:
         changed_key == key or (value is None and key.startswith(f"{changed_key}."))
         for changed_key in changed_keys_found
     ):
-        raise _unsafe_edit(source, key)
+        raise _unsafe_edit(file, key)
     return after
 
 
-def _unsafe_edit(source: Source, key: str) -> ConfigError:
-    return ConfigError(f"{source.path}: cannot safely set {key}", hint="edit the file itself")
+def _unsafe_edit(file: ConfigFile, key: str) -> ConfigError:
+    return ConfigError(f"{file.path}: cannot safely set {key}", hint="edit the file itself")

@@ -71,8 +71,8 @@ def test_undo_keeps_what_others_changed(desk: Desk) -> None:
 def test_undo_of_a_key_that_others_changed_is_a_conflict(desk: Desk) -> None:
     desk.set(max_steps=30)
     desk.path.write_text(desk.text.replace("30", "31"))
-    preview = desk.editor.preview(Request(action="undo"))
-    (conflict,) = preview.conflicts
+    proposal = desk.document.proposed(Request(action="undo"))
+    (conflict,) = proposal.conflicts
     assert [(key.key, key.base, key.theirs, key.yours) for key in conflict.keys] == [
         ("max_steps", 30, 31, 20)
     ]
@@ -97,12 +97,12 @@ def test_undo_without_the_backup_goes_key_by_key(desk: Desk, monkeypatch: pytest
 
 
 def test_an_edit_on_what_was_not_seen_is_refused_with_three_sides(desk: Desk) -> None:
-    desk.store.load()
-    base = desk.store.base()
+    desk.document.load()
+    base = desk.document.base()
     theirs = TEXT.replace("128", "64")
     desk.path.write_text(theirs)
     fits = Request(action="set", edits={"max_steps": 30}, base=base)
-    (conflict,) = desk.editor.preview(fits).conflicts
+    (conflict,) = desk.document.proposed(fits).conflicts
     assert conflict.keys == ()
     assert "-batch_size = 128\n+batch_size = 64\n" in conflict.theirs
     assert "-max_steps = 20   # short\n+max_steps = 30   # short\n" in conflict.yours
@@ -120,16 +120,16 @@ def test_an_edit_on_what_was_not_seen_is_refused_with_three_sides(desk: Desk) ->
 
 def test_a_base_that_nobody_remembers_counts_every_difference(desk: Desk) -> None:
     base = {str(desk.path): "0" * 64}
-    preview = desk.editor.preview(Request(action="set", edits={"max_steps": 30, "name": "a"}, base=base))
-    (conflict,) = preview.conflicts
+    proposal = desk.document.proposed(Request(action="set", edits={"max_steps": 30, "name": "a"}, base=base))
+    (conflict,) = proposal.conflicts
     assert (conflict.theirs, conflict.yours, [key.key for key in conflict.keys]) == ("", "", ["max_steps"])
 
 
 def test_a_whole_text_is_validated_recorded_and_taken_back(desk: Desk) -> None:
     new = TEXT.replace("20", "25").replace("# my run", "# our run").replace('id = "two"', 'id = "2"')
     request = Request(action="write", texts={str(desk.path): new})
-    preview = desk.editor.preview(request)
-    assert preview.readers == {"max_steps": ("trainer",), "env.1.id": ("trainer",)}
+    proposal = desk.document.proposed(request)
+    assert proposal.readers == {"max_steps": ("trainer",), "env.1.id": ("trainer",)}
     desk.do(request)
     assert desk.text == new
     assert desk.words() == ('max_steps 20 → 25, env.1.id "two" → "2"', None)
@@ -142,11 +142,11 @@ def test_a_whole_text_is_validated_recorded_and_taken_back(desk: Desk) -> None:
 
 
 def test_a_whole_text_on_a_changed_file_names_what_it_would_take_back(desk: Desk) -> None:
-    desk.store.load()
-    base = desk.store.base()
+    desk.document.load()
+    base = desk.document.base()
     desk.path.write_text(TEXT.replace("128", "64"))
     request = Request(action="write", texts={str(desk.path): TEXT.replace("20", "25")}, base=base)
-    (conflict,) = desk.editor.preview(request).conflicts
+    (conflict,) = desk.document.proposed(request).conflicts
     assert [(key.key, key.theirs, key.yours) for key in conflict.keys] == [
         ("orchestrator.batch_size", 64, 128)
     ]
@@ -162,7 +162,7 @@ def test_a_failed_write_is_not_recorded(desk: Desk, monkeypatch: pytest.MonkeyPa
     def fail(contents: object) -> None:
         raise RltuiError("disk full")
 
-    monkeypatch.setattr("rltui.services.config.store.replace_files", fail)
+    monkeypatch.setattr("rltui.services.config.writing.replace_files", fail)
     with pytest.raises(RltuiError, match="disk full"):
         desk.set(max_steps=30)
     assert desk.entries == []
@@ -181,12 +181,12 @@ def test_values_that_json_cannot_hold_come_back(desk: Desk) -> None:
 
 
 def test_of_two_writers_one_gets_the_conflict(desk: Desk) -> None:
-    first, request = desk.editor, Request(action="set", edits={"max_steps": 31})
+    first, request = desk.document, Request(action="set", edits={"max_steps": 31})
     desk.reopen()
-    previews = [editor.preview(request) for editor in (first, desk.editor)]
-    assert first.apply(request, previews[0]) is not None
+    proposals = [document.proposed(request) for document in (first, desk.document)]
+    assert first.commit(proposals[0]) is not None
     with pytest.raises(ConflictError, match="was changed by someone else meanwhile"):
-        desk.editor.apply(request, previews[1])
+        desk.document.commit(proposals[1])
     assert desk.text == TEXT.replace("20", "31")
 
 
@@ -259,18 +259,23 @@ def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None
     before = desk.text
     desk.set(wandb__api_key="new-secret", max_steps=30)
     assert desk.words() == ('max_steps 20 → 30, wandb.api_key "(hidden)" → "(hidden)"', None)
-    preview = desk.editor.preview(Request(action="undo"))
+    proposal = desk.document.proposed(Request(action="undo"))
     journal = desk.control.journal_file.read_text()
-    told = [journal, preview.diff, repr(preview.changes), desk.editor.knob_table({}).model_dump_json()]
+    told = [
+        journal,
+        proposal.diff,
+        repr([change.keys for change in proposal.changes.values()]),
+        desk.document.knob_table({}).model_dump_json(),
+    ]
     assert not any(word in each for each in told for word in ("old-secret", "new-secret", "a-third"))
-    assert '-api_key = "(hidden)"\n+api_key = "(hidden)"\n' in preview.diff
+    assert '-api_key = "(hidden)"\n+api_key = "(hidden)"\n' in proposal.diff
     desk.path.write_text(desk.text + "# mine\n")
     desk.reopen()
     desk.undo()
     assert desk.text == before + "# mine\n"
     with pytest.raises(ConfigError, match="is a secret and not shown"):
         desk.set(wandb__api_key="(hidden)")
-    base = desk.store.base()
+    base = desk.document.base()
     desk.path.write_text(desk.text.replace("old-secret", "their-secret"))
     request = Request(action="set", edits={"wandb.api_key": "new-secret"}, base=base)
     with pytest.raises(ConflictError) as caught:
@@ -278,7 +283,7 @@ def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None
     assert "-secret" not in str(caught.value)
     desk.path.write_text('max_steps = 20\ntoken = "a-secret\n')
     with pytest.raises(ConfigError) as broken:
-        desk.store.load()
+        desk.document.load()
     assert "a-secret" not in str(broken.value)
 
 

@@ -13,7 +13,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.config.store import ConfigStore
+from rltui.services.config.document import ConfigDocument
 
 PRIME_RL = registry.get("prime-rl")
 PRIME_RL_MERGED = registry.get("prime-rl-merged")
@@ -51,17 +51,17 @@ def another(row: KnobInfo) -> TomlValue:
 @pytest.mark.parametrize("config", slow_but(CONFIGS, "era_b-sft"))
 def test_each_key_is_edited_in_its_own_line(config: tuple[Framework, tuple[str, ...]]) -> None:
     framework, paths = config
-    store = ConfigStore([ROOT / path for path in paths], framework, components=["trainer"])
-    table = store.knob_table({})
+    document = ConfigDocument([ROOT / path for path in paths], framework, components=["trainer"])
+    table = document.knob_table({})
     rows = [row for row in (*table.knobs, *table.others) if row.is_set]
     assert len(rows) > 5
     for row in rows:
-        preview = store.preview({row.key: another(row)})
-        assert preview.readers, row.key
-        assert [len(changes) for changes in preview.changes.values()] == [1]
-        (role,) = preview.roles
-        before, after = (each.sources[role].text.splitlines() for each in (preview.before, preview.after))
+        proposal = document.with_edits({row.key: another(row)})
+        assert proposal.readers, row.key
+        (change,) = proposal.changes.values()
+        assert len(change.keys) == 1
+        before, after = (file.text.splitlines() for file in (change.before, change.after))
         changed = [line for line in difflib.ndiff(before, after) if line[0] in "+-"]
         assert [line[0] for line in changed] == ["-", "+"], row.key
-        removed = store.preview({row.key: None})
+        removed = document.with_edits({row.key: None})
         assert removed.diff.count("\n-") == 1
