@@ -65,25 +65,19 @@ class Attempt:
             "component": self.spec.id,
             "attempt": self.number,
             "shell": self.shell,
-            **self.run_values(launch),
+            **launch.spec,
+            "stop": self.stop,
             "tty": self.spec.tty,
             "log": str(self.log),
             "created_at": time.time(),
-            "ready": launch.ready.model_dump(exclude_none=True) if launch.ready else None,
-            "port": launch.port,
-            "ports": launch.ports,
-            "metrics": launch.metrics,
-            "gpus": {"text": launch.gpus},
-            "gpu_memory": launch.gpu_memory,
-            "given": dict(launch.given),
             **values,
         }
         write_atomically(self.folder / SPEC_FILE, json.dumps(document, indent=1).encode())
 
-    def run_values(self, launch: Launch) -> dict[str, Any]:
-        """The keys of that file that say what runs and how it is stopped."""
-        stop = self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
-        return {"argv": launch.argv, "cwd": launch.cwd, "env": dict(launch.env), "stop": stop}
+    @property
+    def stop(self) -> dict[str, Any]:
+        """How its processes are stopped."""
+        return self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
 
     @property
     def shell(self) -> Mapping[str, Any]:

@@ -13,20 +13,19 @@ from rltui.frameworks.base import Checkout, Framework
 from rltui.frameworks.inputs import Parsed
 
 _FRAMEWORKS = {
-    "tinyrl": "rltui.frameworks.tinyrl:TINYRL",
-    "medarc": "rltui.frameworks.medarc:MEDARC",
-    "prime-rl": "rltui.frameworks.prime_rl:CURRENT",
-    "prime-rl-merged": "rltui.frameworks.prime_rl:MERGED",
-    "prime-rl-split": "rltui.frameworks.prime_rl:SPLIT",
-    "verifiers": "rltui.frameworks.verifiers:VF_RL",
-    "generic": "rltui.frameworks.generic:GENERIC",
+    "tinyrl": ("rltui.frameworks.tinyrl:TINYRL", "tinyrl"),
+    "medarc": ("rltui.frameworks.medarc:MEDARC", "prime-rl"),
+    "prime-rl": ("rltui.frameworks.prime_rl:CURRENT", "prime-rl"),
+    "prime-rl-merged": ("rltui.frameworks.prime_rl:MERGED", "prime-rl"),
+    "prime-rl-split": ("rltui.frameworks.prime_rl:SPLIT", "prime-rl"),
+    "verifiers": ("rltui.frameworks.verifiers:VF_RL", "verifiers"),
+    "generic": ("rltui.frameworks.generic:GENERIC", "generic"),
 }
-"""Id → location, in the order of detection: of generations the newest first. Each is imported on first use:
-they have schemas and rules that few commands need.
+"""Id → location, and the framework that it is a generation of, or whose programs it runs; in the order of
+detection: of generations the newest first. Each is imported on first use: they have schemas and rules that
+few commands need.
 """
 IDS = tuple(_FRAMEWORKS)
-_FAMILIES = {"medarc": "prime-rl", "prime-rl-merged": "prime-rl", "prime-rl-split": "prime-rl"}
-"""Id → the framework that it is a generation of, or whose programs it runs."""
 FILE_PER_PROGRAM = "prime-rl-split"
 """The framework whose programs have a config file each, …"""
 ONE_FILE = ("prime-rl", "prime-rl-merged")
@@ -65,13 +64,13 @@ def get(framework_id: str, *, named_in: str = "") -> Framework:
         if named_in:
             raise ConfigError(f"{named_in}: framework: unknown framework: {framework_id}", hint=hint)
         raise NotFoundError(f"unknown framework: {framework_id}", hint=hint)
-    framework: Framework = resolve_name(_FRAMEWORKS[framework_id])
+    framework: Framework = resolve_name(_FRAMEWORKS[framework_id][0])
     return framework
 
 
 def family_of(framework_id: str) -> str:
     """The id that all generations of a framework share, and projects that run its programs."""
-    return _FAMILIES.get(framework_id, framework_id)
+    return _FRAMEWORKS[framework_id][1] if framework_id in _FRAMEWORKS else framework_id
 
 
 def _all_frameworks() -> list[Framework]:

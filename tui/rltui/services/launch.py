@@ -67,6 +67,22 @@ class Launch:
     """The host entry of the layout, filled in, with its `kind`. `None`: this machine."""
 
     @property
+    def spec(self) -> dict[str, Any]:
+        """The keys of `SPEC_FILE` that `read_launch` reads."""
+        return {
+            "argv": self.argv,
+            "cwd": self.cwd,
+            "env": dict(self.env),
+            "ready": self.ready.model_dump(exclude_none=True) if self.ready else None,
+            "port": self.port,
+            "ports": self.ports,
+            "metrics": self.metrics,
+            "gpus": {"text": self.gpus},
+            "gpu_memory": self.gpu_memory,
+            "given": dict(self.given),
+        }
+
+    @property
     def local_ports(self) -> tuple[int, ...]:
         """The ports of this machine that must be free before it starts: its own, or those that lead to it."""
         if self.host is None:

@@ -89,7 +89,13 @@ class RemoteHandle:
             "cwd": str(attempt.folder),
             "env": {},
             "stop": {"signal": "SIGTERM", "grace_s": attempt.spec.stop.grace_s + _MARGIN_S},
-            "elsewhere": {**attempt.run_values(launch), "host": {**(launch.host or {}), "ports": ports}},
+            "elsewhere": {
+                "argv": launch.argv,
+                "cwd": launch.cwd,
+                "env": dict(launch.env),
+                "stop": attempt.stop,
+                "host": {**(launch.host or {}), "ports": ports},
+            },
             "shell": {"environment": attempt.shell.get("environment", {})},
         }
         attempt.write_spec(launch, values)
