@@ -19,7 +19,7 @@ from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.refusal import SERVER
 from rltui.core.text import join_words, unknown_name
 from rltui.daemon.config import Config, Setup
-from rltui.daemon.forecast import problems_of
+from rltui.daemon.gpu_forecast import problems_of
 from rltui.daemon.observation import Observation
 from rltui.daemon.processes import Processes
 from rltui.daemon.servers import Servers

@@ -20,11 +20,11 @@ from rltui.core.text import ssh_host
 from rltui.daemon.component import ComponentRunner, UnmetDependency
 from rltui.daemon.config import Config, Setup
 from rltui.daemon.events import EventBus
-from rltui.daemon.forecast import MemoryForecast, memory_obstacle
+from rltui.daemon.gpu_forecast import MemoryForecast, memory_obstacle
+from rltui.daemon.gpu_reservations import ReservationManager
 from rltui.daemon.hosts.remote import job_status_alerts
 from rltui.daemon.observation import Observation
 from rltui.daemon.orphans import OrphanWatch
-from rltui.daemon.reservations import ReservationManager
 from rltui.daemon.servers import Servers
 from rltui.daemon.shim import program as shim_program
 from rltui.daemon.tasks import Signal

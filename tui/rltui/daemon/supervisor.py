@@ -21,7 +21,7 @@ from rltui.daemon.eval_servers import EvalServers
 from rltui.daemon.eval_work import EvalWork
 from rltui.daemon.evals import EvalScheduler
 from rltui.daemon.events import EventBus, Message, config_alert, encode
-from rltui.daemon.gpu import GpuAccount
+from rltui.daemon.gpu_account import GpuAccount
 from rltui.daemon.gpu_advice import RemedyAdvisor
 from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planned, Planner

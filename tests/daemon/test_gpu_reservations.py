@@ -12,7 +12,7 @@ import pytest
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuReservation, GpuShare
 from rltui.core.lifecycle import Lifecycle
 from rltui.core.states import ComponentState
-from rltui.daemon.reservations import ReservationManager
+from rltui.daemon.gpu_reservations import ReservationManager
 from rltui.services.gpu.reservations import ReservationFiles
 
 GIB = 1 << 30

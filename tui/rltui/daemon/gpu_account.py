@@ -11,7 +11,7 @@ from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuHistories, GpuReport,
 from rltui.core.gpu.reservations import with_claims
 from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.forecast import MemoryForecast
+from rltui.daemon.gpu_forecast import MemoryForecast
 from rltui.services.gpu.account import GpuOwners, Holders, LivingComponent
 from rltui.services.gpu.peaks import AttemptPeaks
 
