@@ -304,7 +304,7 @@ def supervised(records: Mapping[str, ExperimentRecord]) -> Iterator[None]:
             for component, state in zip(COMPONENTS, LIVING[record.name][0], strict=True):
                 enter(supervisor, component, state, "exited 1" if state in (S.FAILED, S.BACKOFF) else None)
         if record.name == "stalled":
-            supervisor.processes.runners["trainer"].evidence = "no output for 6m"
+            supervisor.runtime.processes.runners["trainer"].evidence = "no output for 6m"
         await server.open()
         feed = IndexFeed(supervisor)
         await feed.poll()

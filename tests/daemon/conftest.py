@@ -45,7 +45,7 @@ env = { LOGIN = "{name}" }
 
 def enter(supervisor: Supervisor, component: str, state: ComponentState, reason: str | None = None) -> None:
     """Put a component into a state, without a process."""
-    runner = supervisor.processes.runners[component]
+    runner = supervisor.runtime.processes.runners[component]
     runner.lifecycle = replace(runner.lifecycle, state=state, reason=reason)
 
 
@@ -59,7 +59,7 @@ def make_checkpoints(run_dir: Path, *steps: int) -> None:
 
 def alert_titles(supervisor: Supervisor) -> list[str]:
     """Titles of the alerts since the last call."""
-    queue = supervisor.events.outbox
+    queue = supervisor.runtime.events.outbox
     return [queue.get_nowait().title for _ in range(queue.qsize())]
 
 

@@ -28,7 +28,7 @@ class Room:
     supervisor: Supervisor
 
     def __post_init__(self) -> None:
-        self.events = self.supervisor.events
+        self.events = self.supervisor.runtime.events
         self.settings_file = settings.settings_file()
 
     def set(self, text: str) -> None:
@@ -47,13 +47,13 @@ class Room:
     def notices(self) -> list[str]:
         return [
             entry.text
-            for entry in read_journal(self.supervisor.setup.control.journal_file)
+            for entry in read_journal(self.supervisor.runtime.setup.control.journal_file)
             if entry.kind == "notice"
         ]
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(deliver_alerts(self.supervisor))
+        task = asyncio.create_task(deliver_alerts(self.supervisor.runtime))
         try:
             yield
         finally:
@@ -148,7 +148,7 @@ async def test_a_sink_that_works_again_tells_its_next_failure(room: Room) -> Non
 
 
 async def test_changed_settings_hold_and_broken_ones_are_told_once(room: Room) -> None:
-    delivery = AlertDelivery(room.supervisor)
+    delivery = AlertDelivery(room.supervisor.runtime)
     delivery.refresh_settings()
     assert delivery.alerts == settings.AlertSettings()
     room.set("repeat_s = 5\nmin_severity = 'error'")

@@ -34,10 +34,11 @@ class FakeSupervisor:
     """The methods of a supervisor that the server calls."""
 
     def __init__(self) -> None:
-        self.gpu_readings = GpuReadings()
-        self.gpu_readings.take(GpuReport(available=False))
+        readings = GpuReadings()
+        readings.take(GpuReport(available=False))
         self.events = SimpleNamespace(broadcast=Broadcast())
-        self.observation = SimpleNamespace(progress=SimpleNamespace(poll=lambda: None))
+        observation = SimpleNamespace(progress=SimpleNamespace(poll=lambda: None))
+        self.runtime = SimpleNamespace(gpu_readings=readings, events=self.events, observation=observation)
         self.downs: list[tuple[str, bool]] = []
         self.down = asyncio.Event()
         self.title = ""

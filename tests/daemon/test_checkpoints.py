@@ -22,8 +22,8 @@ class Room:
     """A run with checkpoints 10, 20 … 60 that is unwell since a step that a test chooses."""
 
     def __init__(self, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
-        make_checkpoints(Path(supervisor.setup.record.run_dir), *range(10, 61, 10))
-        self.journal, self.health = supervisor.events.journal, supervisor.observation.health
+        make_checkpoints(Path(supervisor.runtime.setup.record.run_dir), *range(10, 61, 10))
+        self.journal, self.health = supervisor.runtime.events.journal, supervisor.runtime.observation.health
         self.checkpoints = supervisor.checkpoints
         self.number = 0
         self.found: list[Finding] = []

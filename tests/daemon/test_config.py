@@ -20,7 +20,7 @@ from rltui.services.config.files import load_files, write_snapshot
 async def test_what_runs_is_what_a_living_component_was_started_with(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    setup, config = supervisor.setup, supervisor.config
+    setup, config = supervisor.runtime.setup, supervisor.runtime.config
     loaded = load_files(setup.record.config_paths, TINYRL)
     write_snapshot(loaded, setup.control.attempt_dir("trainer", 1))
     (tmp_path / "rl.toml").write_text(CONFIG.replace("20", "99"))
@@ -33,20 +33,20 @@ async def test_with_a_broken_file_there_are_no_other_machines_and_the_usual_file
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     (tmp_path / "rl.toml").write_text("[orchestrator\n")
-    setup, config = supervisor.setup, supervisor.config
+    setup, config = supervisor.runtime.setup, supervisor.runtime.config
     assert config.gpu_sources() == ((), None)
     assert len(alert_titles(supervisor)) == 1
-    usual = Observation(setup, supervisor.events).folder
+    usual = Observation(setup, supervisor.runtime.events).folder
     assert usual.metrics == tuple(Path(setup.record.run_dir) / name for name in TINYRL.run.locations.metrics)
     with pytest.raises(ConfigError):
         config.knobs({})
 
 
 async def test_nothing_starts_whose_check_fails(supervisor: Supervisor, tmp_path: Path) -> None:
-    runner = supervisor.processes.runners["upload"]
-    attempt = Attempt(supervisor.setup.record, runner.spec, 1)
+    runner = supervisor.runtime.processes.runners["upload"]
+    attempt = Attempt(supervisor.runtime.setup.record, runner.spec, 1)
     handle = handle_of(attempt, runner)
-    launch = await supervisor.config.prepare("upload", attempt.folder, resume_step=None, run_id="")
+    launch = await supervisor.runtime.config.prepare("upload", attempt.folder, resume_step=None, run_id="")
     assert launch.argv == ("x",)
     with pytest.raises(RltuiError, match="exited 1: one first"):
         await handle.check(launch)
@@ -68,8 +68,9 @@ async def test_who_waits_for_the_framework_takes_one_thread(
             together.append(True)
         return ()
 
-    monkeypatch.setattr(supervisor.config._models, "problems", problems)
+    monkeypatch.setattr(supervisor.runtime.config._models, "problems", problems)
     await asyncio.gather(
-        supervisor.config.framework_problems(None, ()), supervisor.config.framework_problems(None, ())
+        supervisor.runtime.config.framework_problems(None, ()),
+        supervisor.runtime.config.framework_problems(None, ()),
     )
     assert together == [False, False]

@@ -30,7 +30,7 @@ def stamp() -> int:
 
 
 async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) -> None:
-    feed, control = IndexFeed(supervisor), supervisor.setup.control
+    feed, control = IndexFeed(supervisor), supervisor.runtime.setup.control
     await feed.poll()
     (row,) = RunIndex().named("one")
     assert (row.state, row.max_steps, row.control) == ("stopped", 20, str(control.path))
@@ -54,7 +54,7 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
     """`archive`, and the list that still showed the run."""
     feed, read = IndexFeed(supervisor), RunReader.row
     await feed.poll()
-    change_metadata(supervisor.setup.control.path, lambda sheet: replace(sheet, note="read again"))
+    change_metadata(supervisor.runtime.setup.control.path, lambda sheet: replace(sheet, note="read again"))
 
     def archived_meanwhile(reader: RunReader, sheet: RunMetadata, **others: Any) -> RunRow:
         row = read(reader, sheet, **others)

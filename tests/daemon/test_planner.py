@@ -102,7 +102,7 @@ async def test_processes_are_freed_by_a_fresh_reading_once_leftovers_are_known()
 async def test_a_layout_that_was_edited_is_told_in_every_plan(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:  # G7
-    file, setup = tmp_path / "layout.toml", supervisor.setup
+    file, setup = tmp_path / "layout.toml", supervisor.runtime.setup
     file.write_text(f"# a comment changes nothing\n{LAYOUT}")
     assert setup.layout_problems() == ()
     file.write_text(LAYOUT.replace("9", "10"))

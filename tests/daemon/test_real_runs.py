@@ -23,7 +23,7 @@ from rltui.core.states import ComponentState
 from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
 from rltui.daemon.observation import ProgressTracker
-from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.runtime import Runtime
 from rltui.daemon.watches import refresh_health
 from rltui.frameworks import registry
 from rltui.services import layout_files
@@ -107,8 +107,8 @@ class Replay:
         observation = SimpleNamespace(progress=self.progress, health=health, activities={})
         processes = SimpleNamespace(run_jobs=lambda: [*self._runners.values()])
         setup = SimpleNamespace(record=SimpleNamespace(observed=False))
-        self.supervisor = cast(
-            Supervisor,
+        self.runtime = cast(
+            Runtime,
             SimpleNamespace(setup=setup, observation=observation, events=self.events, processes=processes),
         )
 
@@ -147,7 +147,7 @@ class Replay:
         return ready, alarms
 
     def _look(self, alarms: dict[str, str], output: str) -> None:
-        refresh_health(self.supervisor)
+        refresh_health(self.runtime)
         while not self.events.outbox.empty():
             alert = self.events.outbox.get_nowait()
             alarms.setdefault(f"{alert.severity}: {alert.title}", output)

@@ -67,8 +67,8 @@ class Box:
             journal=SimpleNamespace(add=lambda kind, text, **data: self.journal.append(text)),
         )
         config = SimpleNamespace(document=SimpleNamespace(files={}))
-        self.servers = Servers(cast(Any, setup), cast(Any, config), cast(Any, observation), cast(Any, events))
-        self.servers.is_in_use = lambda: True
+        parts = (cast(Any, part) for part in (setup, config, observation, events))
+        self.servers = Servers(*parts, is_in_use=lambda: True)
 
     @property
     def everything(self) -> str:

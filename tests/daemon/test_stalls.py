@@ -58,9 +58,9 @@ def exposition(activity: InferenceActivity) -> bytes:
 
 def ready(supervisor: Supervisor, spec: ComponentSpec, *, metrics: str | None = None) -> ComponentRunner:
     """The runner of the component, which `spec` describes, in its first attempt."""
-    runner = supervisor.processes.runners[spec.id]
+    runner = supervisor.runtime.processes.runners[spec.id]
     runner.spec = spec
-    attempt = Attempt(supervisor.setup.record, spec, 1)
+    attempt = Attempt(supervisor.runtime.setup.record, spec, 1)
     runner.handle = handle_of(attempt, runner)
     attempt.log.parent.mkdir(parents=True)
     attempt.log.write_text("started\n")
@@ -127,7 +127,7 @@ def poll_for(watch: StallWatch, since: float, seconds: float) -> float:
 
 async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(supervisor: Supervisor) -> None:
     runner = ready(supervisor, spec(dump=False))
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.runtime)
     now = poll_for(watch, 0.0, 304.0)
     assert runner.evidence == "no output for 5m02s"
     now = poll_for(watch, now, 10.0)
@@ -140,7 +140,7 @@ async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(superv
 
 async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supervisor: Supervisor) -> None:
     runner = ready(supervisor, spec(dump=False).model_copy(update={"node": "node-2"}))
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.runtime)
     handle = runner.handle
     assert isinstance(handle, RemoteHandle)
     handle.status = JobStatus(id="x", phase="running", lost_at=1.0)
@@ -155,7 +155,7 @@ async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supe
 async def test_only_ready_components_are_watched_and_a_new_start_begins_anew(supervisor: Supervisor) -> None:
     runner = ready(supervisor, spec(dump=False))
     enter(supervisor, "trainer", ComponentState.STARTING)
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.runtime)
     now = poll_for(watch, 0.0, 1000.0)
     enter(supervisor, "trainer", ComponentState.READY)
     now = poll_for(watch, now, 200.0)
@@ -172,12 +172,12 @@ async def test_only_ready_components_are_watched_and_a_new_start_begins_anew(sup
 async def test_metric_rows_count_for_their_writer_only(supervisor: Supervisor) -> None:
     trainer = ready(supervisor, spec("trainer", dump=False, silence_s=20))
     orchestrator = ready(supervisor, spec("orchestrator", dump=False, silence_s=20))
-    watch = StallWatch(supervisor)
-    metrics = Path(supervisor.setup.record.run_dir, "metrics.jsonl")
+    watch = StallWatch(supervisor.runtime)
+    metrics = Path(supervisor.runtime.setup.record.run_dir, "metrics.jsonl")
     now = 0.0
     for step in range(1, 30):
         append(metrics, json.dumps({"step": step, "loss/mean": 0.1, "time/step": 2.0}) + "\n")
-        supervisor.observation.progress.poll()
+        supervisor.runtime.observation.progress.poll()
         now = poll_for(watch, now, 2.0)
     assert (trainer.evidence, orchestrator.evidence) == (None, "no output for 52s")
     poll_for(watch, now, 22.0)
@@ -194,7 +194,7 @@ async def test_a_frozen_engine_is_told_although_its_server_answers_that_nothing_
     runner = ready(supervisor, spec("inference", dump=False), metrics="http://127.0.0.1:1/metrics")
     set_main(runner, server)
     (engine,) = [process.pid for process in descendants(server.pid)]
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.runtime)
     watch.poll(2.0)
     assert runner.evidence is None
     os.kill(engine, signal.SIGSTOP)
@@ -217,7 +217,7 @@ async def test_a_stopped_process_is_told_at_the_next_look(
 ) -> None:
     runner = ready(supervisor, spec(dump=False))
     set_main(runner, hanging)
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.runtime)
     watch.poll(0.0)
     hanging.send_signal(signal.SIGSTOP)
     retry_until(lambda: is_stopped(hanging.pid))
@@ -235,15 +235,15 @@ async def test_the_stacks_of_a_hanging_program_are_written_once(
 ) -> None:
     runner = ready(supervisor, spec())
     set_main(runner, hanging)
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.runtime)
     poll_for(watch, 0.0, 400.0)
     (writing,) = [task for task in asyncio.all_tasks() if task.get_name() == "stacks of trainer"]
     await writing
-    journal = read_journal(supervisor.setup.control.journal_file)
+    journal = read_journal(supervisor.runtime.setup.control.journal_file)
     (entry,) = [entry for entry in journal if entry.kind == "stall"]
     assert (entry.component, entry.attempt) == ("trainer", 1)
     assert "wait_for_batch (hangs.py:4)" in entry.data["stacks"]
-    dump_files = list(supervisor.setup.control.attempt_dir("trainer", 1).glob("stall-*.txt"))
+    dump_files = list(supervisor.runtime.setup.control.attempt_dir("trainer", 1).glob("stall-*.txt"))
     assert [str(path) for path in dump_files] == [entry.data["dump"]]
     assert "wait_for_batch (hangs.py:4)" in dump_files[0].read_text()
 
@@ -262,7 +262,7 @@ async def test_a_server_is_asked_and_its_silence_told(
     monkeypatch.setattr(stalls, "read_exposition", answer)
     monkeypatch.setattr(time, "monotonic", lambda: now)
     runner = ready(supervisor, spec("inference", silence_s=60, dump=False), metrics="http://x/metrics")
-    watch = StallWatch(supervisor)
+    watch = StallWatch(supervisor.runtime)
 
     async def pass_time(seconds: float) -> None:
         nonlocal now
@@ -274,15 +274,15 @@ async def test_a_server_is_asked_and_its_silence_told(
 
     await pass_time(20)
     assert requests == ["http://x/metrics"] * 2, "nobody looks: every ten seconds"
-    subscription = supervisor.events.broadcast.subscribe([])
+    subscription = supervisor.runtime.events.broadcast.subscribe([])
     await pass_time(20)
     assert len(requests) == 12, "somebody looks: at every look"
-    supervisor.events.broadcast.unsubscribe(subscription)
-    activities = supervisor.observation.activities
+    supervisor.runtime.events.broadcast.unsubscribe(subscription)
+    activities = supervisor.runtime.observation.activities
     assert activities == {"inference": answers[-1]}
     assert runner.evidence is None
     await pass_time(60)
-    alert = supervisor.events.outbox.get_nowait()
+    alert = supervisor.runtime.events.outbox.get_nowait()
     assert alert.text == "no token for 1m08s while 2 requests are running and 0 waiting"
     answers.append(InferenceActivity(running=2, generated_tokens=6))
     await pass_time(12)
@@ -311,7 +311,7 @@ async def look_at_starts(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 
     with monkeypatch.context() as patch, suppress(asyncio.CancelledError):
         patch.setattr(asyncio, "sleep", end)
-        await watch_starts(supervisor)
+        await watch_starts(supervisor.runtime)
 
 
 async def test_a_start_tells_how_far_it_is_and_what_it_will_die_of(

@@ -56,7 +56,7 @@ async def test_a_failed_evaluation_is_shown_for_minutes_and_no_longer(
     record = SimpleNamespace(started_at=0.0, ended_at=time.time() - ago_s, main=None)
     attempt = SimpleNamespace(number=1, log=None, launch=None, record=record)
     handle: Any = SimpleNamespace(attempt=attempt, status=None, main=None)
-    supervisor.processes.runners[component].handle = handle
+    supervisor.runtime.processes.runners[component].handle = handle
     enter(supervisor, component, state)
     assert (component in components(supervisor)) == is_listed
 
@@ -65,7 +65,7 @@ async def test_who_waits_without_a_reason_waits_for_its_config(supervisor: Super
     """R8: for 95 seconds a start said nothing."""
     enter(supervisor, "trainer", ComponentState.WAITING)
     assert components(supervisor)["trainer"].reason is None
-    supervisor.config.makes_configs = True
+    supervisor.runtime.config.makes_configs = True
     assert (
         components(supervisor)["trainer"].reason == "waiting for its config, which the framework is writing"
     )

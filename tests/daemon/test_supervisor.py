@@ -16,21 +16,21 @@ from rltui.errors import ConflictError
 
 
 async def test_the_config_says_where_the_run_ends(supervisor: Supervisor, tmp_path: Path) -> None:
-    supervisor.events.changed("knobs")
+    supervisor.runtime.events.changed("knobs")
     assert supervisor.status().max_steps == 20
     (tmp_path / "rl.toml").write_text(CONFIG.replace("20", "30"))
-    supervisor.events.changed("knobs")
+    supervisor.runtime.events.changed("knobs")
     assert supervisor.status().max_steps == 30
 
 
 async def test_a_broken_file_is_told_once_and_changes_nothing(supervisor: Supervisor, tmp_path: Path) -> None:
     (tmp_path / "rl.toml").write_text("[orchestrator\n")
-    supervisor.events.changed("knobs")
-    supervisor.events.changed("knobs")
+    supervisor.runtime.events.changed("knobs")
+    supervisor.runtime.events.changed("knobs")
     assert len(alert_titles(supervisor)) == 1
     assert supervisor.status().max_steps is None
     (tmp_path / "rl.toml").write_text(CONFIG)
-    supervisor.events.changed("knobs")
+    supervisor.runtime.events.changed("knobs")
     assert alert_titles(supervisor) == []
     assert supervisor.status().max_steps == 20
 
@@ -45,13 +45,13 @@ async def test_a_subscriber_first_receives_the_whole_state(supervisor: Superviso
 async def test_what_is_down_starts_nothing_and_says_so_in_the_intent(supervisor: Supervisor) -> None:
     async with asyncio.timeout(30):
         await supervisor.shut_down("ada")
-    assert supervisor.finished.is_set()
+    assert supervisor.commands.finished.is_set()
     down = supervisor.status().down
     assert down is not None
     assert (down.by, down.complete, down.left) == ("ada", True, ())
-    assert '"by":"ada"' in supervisor.setup.control.intent_file.read_text()
+    assert '"by":"ada"' in supervisor.runtime.setup.control.intent_file.read_text()
     with pytest.raises(ConflictError, match="shut down by ada"):
-        await supervisor.execute(Request(action="start"))
+        await supervisor.commands.execute(Request(action="start"))
 
 
 class _Clients:
@@ -65,10 +65,10 @@ async def test_one_that_has_nothing_to_do_leaves_once_nobody_is_there(supervisor
     leaving = asyncio.create_task(leave_when_idle(supervisor, clients, after_s=0.05))
     try:
         await asyncio.sleep(0.3)
-        assert not supervisor.finished.is_set(), "somebody looks at it"
+        assert not supervisor.commands.finished.is_set(), "somebody looks at it"
         clients.has_clients = False
         async with asyncio.timeout(30):
-            await supervisor.finished.wait()
+            await supervisor.commands.finished.wait()
     finally:
         leaving.cancel()
     down = supervisor.status().down

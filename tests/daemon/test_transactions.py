@@ -48,11 +48,21 @@ class Runner:
         self.refused.append(reason)
 
 
-async def nothing() -> None: ...
+async def nothing(_: object) -> None: ...
 
 
-def transactions_of(*collaborators: Any) -> Transactions:
-    return Transactions(*collaborators, on_change=lambda: None, resets=tuple, on_start=nothing)
+def transactions_of(processes: Any, events: Any, **parts: Any) -> Transactions:
+    """Transactions of a runtime that has these parts alone."""
+    config = parts.pop("config", SimpleNamespace(save_provenance=nothing))
+    runtime = SimpleNamespace(
+        processes=processes,
+        events=events,
+        config=config,
+        observation=parts.get("observation"),
+        servers=SimpleNamespace(resets=tuple),
+        gpu_readings=SimpleNamespace(newest=SimpleNamespace(driver=None)),
+    )
+    return Transactions(cast(Any, runtime))
 
 
 class Box:
@@ -63,7 +73,11 @@ class Box:
         self.alerts: list[Alert] = []
         self.problem: RltuiError | None = None
         self.survivors: tuple[Orphan, ...] = ()
-        events = SimpleNamespace(alert=self.alerts.append, journal=SimpleNamespace(add=lambda *_, **__: None))
+        events = SimpleNamespace(
+            alert=self.alerts.append,
+            changed=lambda topic: None,
+            journal=SimpleNamespace(add=lambda *_, **__: None),
+        )
         processes = SimpleNamespace(
             runners={"trainer": self.runner},
             stop=self._stop,
@@ -71,7 +85,7 @@ class Box:
             orphans=SimpleNamespace(free=self._free),
             changes=Signal(),
         )
-        self.transactions = transactions_of(processes, None, None, events)
+        self.transactions = transactions_of(processes, events)
 
     async def _stop(self, names: Sequence[str], *, kill: bool) -> list[str]:
         return [name for name in names if not await self.runner.stop(kill=kill)]
@@ -196,7 +210,10 @@ async def call_services(folder: Path, call: ServiceCall, plan: Plan, *, alive: b
     launcher = SimpleNamespace(context=lambda files, resume_step: context)
     config = SimpleNamespace(launcher=launcher, document=SimpleNamespace(files={}))
     transactions = transactions_of(
-        processes, config, SimpleNamespace(resume_step=None), EventBus(folder / "journal.jsonl")
+        processes,
+        EventBus(folder / "journal.jsonl"),
+        config=config,
+        observation=SimpleNamespace(resume_step=None),
     )
     if transactions._run_jobs_of(plan):
         await transactions._call_services(plan)

@@ -28,7 +28,7 @@ from rltui.services.runs.run_folder import RunFolder
 
 
 def write_metrics(supervisor: Supervisor, rows: Iterable[object]) -> None:
-    path = Path(supervisor.setup.record.run_dir, "metrics.jsonl")
+    path = Path(supervisor.runtime.setup.record.run_dir, "metrics.jsonl")
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
@@ -37,9 +37,9 @@ async def first_alert(supervisor: Supervisor, state: ComponentState, rows: Itera
     write_metrics(supervisor, rows)
     for job in ("orchestrator", "trainer"):
         enter(supervisor, job, state)
-    following = asyncio.create_task(follow_metrics(supervisor))
+    following = asyncio.create_task(follow_metrics(supervisor.runtime))
     try:
-        return (await asyncio.wait_for(supervisor.events.outbox.get(), 10)).title
+        return (await asyncio.wait_for(supervisor.runtime.events.outbox.get(), 10)).title
     finally:
         following.cancel()
 
@@ -57,7 +57,7 @@ async def test_where_nothing_is_at_work_no_step_is_missed(supervisor: Supervisor
     unwell = [row(step, **{"mismatch_kl/all/mean": 3.0}) for step in range(9, 20)]
     rows = (*map(row, range(1, 9)), *unwell)
     assert await first_alert(supervisor, ComponentState.STARTING, rows) == "KL out of range"
-    assert [concern.id for concern in supervisor.observation.health.concerns] == ["kl"]
+    assert [concern.id for concern in supervisor.runtime.observation.health.concerns] == ["kl"]
 
 
 class FakeMeter(DiskMeter):
@@ -108,7 +108,7 @@ async def watch_looks(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, *looks: tuple[list[int], bool]
 ) -> None:
     """Watch checkpoints. `looks`: those that are there every ten seconds, and whether anything is alive."""
-    remaining, run_dir = iter(looks), Path(supervisor.setup.record.run_dir)
+    remaining, run_dir = iter(looks), Path(supervisor.runtime.setup.record.run_dir)
     clock = itertools.count(time.time(), 10)
 
     async def sleep(_: float) -> None:
@@ -122,7 +122,7 @@ async def watch_looks(
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
-        await watches.watch_checkpoints(supervisor)
+        await watches.watch_checkpoints(supervisor.runtime, supervisor.evals)
 
 
 async def test_every_checkpoint_is_journaled_once(
@@ -139,7 +139,7 @@ async def test_every_checkpoint_is_journaled_once(
         ([], True),  # begun anew
         ([10], True),
     )
-    entries = read_journal(supervisor.setup.control.journal_file)
+    entries = read_journal(supervisor.runtime.setup.control.journal_file)
     assert [entry.step for entry in entries if entry.kind == "checkpoint"] == [10, 20, 30, 40, 10]
     assert entries[0].text == "checkpoint 10 is complete"
 
@@ -149,13 +149,13 @@ async def test_a_job_that_ends_before_the_next_checkpoint_is_told_once(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, ends_in_s: float, is_told: bool
 ) -> None:
     started_at = time.time()
-    supervisor.observation.progress.max_steps = 1000
+    supervisor.runtime.observation.progress.max_steps = 1000
     status = JobStatus(id="7", phase="running", since=started_at, ends_at=started_at + ends_in_s)
     handle: Any = SimpleNamespace(status=status)
-    supervisor.processes.runners["trainer"].handle = handle
+    supervisor.runtime.processes.runners["trainer"].handle = handle
     looks = [([*range(10, step, 10)], True) for step in (10, 20, 20, 30, 30, 40, 40)]
     alerts: list[Alert] = []
-    monkeypatch.setattr(supervisor.events, "alert", alerts.append)
+    monkeypatch.setattr(supervisor.runtime.events, "alert", alerts.append)
     await watch_looks(supervisor, monkeypatch, *looks)
     assert len(alerts) == is_told
     for alert in alerts:
@@ -187,9 +187,9 @@ async def test_a_disk_without_room_for_metrics_is_told_once(
             return True
 
     alerts: list[Alert] = []
-    monkeypatch.setattr(supervisor.observation, "recorder", Recorder())
-    monkeypatch.setattr(supervisor.events, "alert", alerts.append)
+    monkeypatch.setattr(supervisor.runtime.observation, "recorder", Recorder())
+    monkeypatch.setattr(supervisor.runtime.events, "alert", alerts.append)
     with pytest.raises(asyncio.CancelledError):
-        await watches.record_metrics(supervisor)
+        await watches.record_metrics(supervisor.runtime)
     assert [alert.title for alert in alerts] == ["cannot save metrics"] * 2
     assert alerts[0].text.startswith("No space left on device: metrics are not recorded")

@@ -79,7 +79,7 @@ class _SupervisorHere(SupervisorApi):
     """Answers as over the socket, from this process."""
 
     def __init__(self, supervisor: Supervisor) -> None:
-        self._answers, self._broadcast = SupervisorAnswers(supervisor), supervisor.events.broadcast
+        self._answers, self._broadcast = SupervisorAnswers(supervisor), supervisor.runtime.events.broadcast
         self._current_state = supervisor.current_state
 
     async def ask(self, question: Question, arguments: Mapping[str, Any], **_: object) -> Any:
@@ -109,7 +109,7 @@ class RealRun:
 
     def experiment(self) -> LocalExperiment:
         """A client of it, as each start of the TUI makes one."""
-        made = LocalExperiment(self.supervisor.setup.record)
+        made = LocalExperiment(self.supervisor.runtime.setup.record)
         made._supervisor = cast(Any, _SupervisorHere(self.supervisor))
         return made
 
@@ -119,15 +119,15 @@ class RealRun:
         return LocalRuns(index)
 
     def is_trainer_alive(self) -> bool:
-        record = self.supervisor.processes.runners["trainer"].record
+        record = self.supervisor.runtime.processes.runners["trainer"].record
         return record is not None and record.living_main is not None
 
     def wait_for(self, component: str, reason: str) -> None:
-        runner = self.supervisor.processes.runners[component]
+        runner = self.supervisor.runtime.processes.runners[component]
         runner.lifecycle = replace(runner.lifecycle, state=ComponentState.WAITING, reason=reason)
 
     def fail(self, component: str, *, signal: str) -> None:
-        runner = self.supervisor.processes.runners[component]
+        runner = self.supervisor.runtime.processes.runners[component]
         exit_info = ExitInfo(signal=signal)
         runner.lifecycle = replace(runner.lifecycle, state=ComponentState.FAILED, exit=exit_info)
         assert runner.handle is not None
@@ -166,21 +166,21 @@ def real_run(folder: Path, pid: int, *, collapsed: bool = False) -> RealRun:
     _write_attempts(record, pid)
     no_tmux: Any = None
     supervisor = Supervisor(record, tmux=no_tmux)
-    for name, runner in supervisor.processes.runners.items():
+    for name, runner in supervisor.runtime.processes.runners.items():
         if name in COMPONENTS:
             runner.handle = handle_of(Attempt(record, runner.spec, 2), runner)
             assert runner.log is not None
-            supervisor.observation.follow(name, runner.log)
+            supervisor.runtime.observation.follow(name, runner.log)
             runner.lifecycle = replace(runner.lifecycle, state=ComponentState.READY)
     _fill_gpu_history(supervisor, pid)
-    while supervisor.observation.recorder.poll():
+    while supervisor.runtime.observation.recorder.poll():
         pass
-    while supervisor.observation.progress.poll():
+    while supervisor.runtime.observation.progress.poll():
         pass
-    supervisor._publish_knobs()  # health knows the knobs from it
-    refresh_health(supervisor)
+    supervisor.runtime.events.changed("knobs")  # health knows the knobs from it
+    refresh_health(supervisor.runtime)
     made = RealRun(folder, supervisor)
-    transactions = supervisor._transactions
+    transactions = supervisor.commands._transactions
     transactions.resume = lambda pending: _note(made, pending)  # type: ignore[method-assign]
     return made
 
@@ -265,4 +265,6 @@ def _fill_gpu_history(supervisor: Supervisor, pid: int) -> None:
         process = gpu_process(pid, size)
         device = gpu_device(0, [process], total_gib=80)
         reading = GpuReport(available=True, devices=(device,), sampled_at=now - 5 * (readings - 1 - number))
-        supervisor.gpu_readings.take(supervisor.gpu_account.report(reading, (), interval_s=1.0))
+        supervisor.runtime.gpu_readings.take(
+            supervisor.runtime.gpu_account.report(reading, (), interval_s=1.0)
+        )

@@ -80,7 +80,7 @@ class World:
         return values
 
     def notes(self) -> list[str]:
-        entries = read_journal(self.run.supervisor.setup.control.journal_file)
+        entries = read_journal(self.run.supervisor.runtime.setup.control.journal_file)
         return [entry.text for entry in entries if entry.kind == "note"]
 
     def restarts(self) -> list[tuple[tuple[str, ...], tuple[str, ...], int | None]]:
@@ -109,8 +109,8 @@ ALL = ("inference", *PAIR)
 
 async def edit_lr(world: World) -> None:
     supervisor = world.run.supervisor
-    supervisor.events.journal.note("before the edit")
-    await supervisor.execute(Request(action="set", edits={LR: 5e-4}, by="ada"))
+    supervisor.runtime.events.journal.note("before the edit")
+    await supervisor.commands.execute(Request(action="set", edits={LR: 5e-4}, by="ada"))
 
 
 def kill_trainer(world: World) -> None:
@@ -130,7 +130,7 @@ def choose_editor(world: World) -> None:
 
 
 def lives_as_before(world: World) -> bool:
-    runners = world.run.supervisor.processes.runners
+    runners = world.run.supervisor.runtime.processes.runners
     states = {runners[name].lifecycle.state for name in ALL}
     return states == {ComponentState.READY} and world.run.acted == [] and world.run.is_trainer_alive()
 

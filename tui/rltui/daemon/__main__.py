@@ -91,6 +91,7 @@ def main() -> int:
 
 async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     supervisor = Supervisor(record, tmux=TmuxHost(paths.tmux_socket()))
+    runtime = supervisor.runtime
     server = ApiServer(supervisor, partial(new_socket_path, record))
     supervisor.adopt()
     await server.open()
@@ -102,7 +103,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     loop.add_signal_handler(signal.SIGTERM, sigterm.set)
     print(f"supervisor of {record.name}: pid {os.getpid()}, {record.output_dir}", flush=True)
     work_by_name: dict[str, Callable[[], Awaitable[None]]] = {
-        loop_function.__name__: partial(loop_function, supervisor)
+        loop_function.__name__: partial(loop_function, runtime)
         for loop_function in (
             follow_metrics,
             record_metrics,
@@ -111,16 +112,16 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
             watch_gpus,
             watch_starts,
             watch_stalls,
-            watch_checkpoints,
             watch_disk,
             deliver_alerts,
         )
     }
     feed = IndexFeed(supervisor)
     work_by_name |= {
-        "watch_reservations": supervisor.processes.reservations.watch,
-        "watch_orphans": supervisor.processes.orphans.watch,
-        "watch_servers": supervisor.servers.watch,
+        "watch_checkpoints": partial(watch_checkpoints, runtime, supervisor.evals),
+        "watch_reservations": runtime.processes.reservations.watch,
+        "watch_orphans": runtime.processes.orphans.watch,
+        "watch_servers": runtime.servers.watch,
         "run_evals": supervisor.evals.run,
         "guard_folder": partial(guard_folder, supervisor, lock),
         "feed_index": feed.watch,
@@ -128,11 +129,11 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
         "leave_when_idle": partial(leave_when_idle, supervisor, server),
     }
     watch_tasks = [
-        asyncio.create_task(run_forever(loop_function, name, supervisor.events.internal_error), name=name)
+        asyncio.create_task(run_forever(loop_function, name, runtime.events.internal_error), name=name)
         for name, loop_function in work_by_name.items()
     ]
     end_tasks = [
-        asyncio.create_task(supervisor.finished.wait(), name="ended"),
+        asyncio.create_task(supervisor.commands.finished.wait(), name="ended"),
         asyncio.create_task(sigterm.wait(), name="SIGTERM"),
     ]
     try:
@@ -140,9 +141,9 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     finally:
         for task in (*watch_tasks, *end_tasks):
             task.cancel()
-        supervisor.config.close()
+        runtime.config.close()
         await feed.close()
-        if supervisor.finished.is_set():
+        if supervisor.commands.finished.is_set():
             await supervisor.close_terminal()
         await server.close()  # last: clients take it for the end
 

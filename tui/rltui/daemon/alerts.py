@@ -12,7 +12,7 @@ from rltui.core.alert_limits import severe_enough
 from rltui.core.api import Alert
 from rltui.core.log_lines import plain_text
 from rltui.daemon.events import EventBus
-from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.runtime import Runtime
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConfigError, RltuiError
 from rltui.services import subprocesses
@@ -33,18 +33,18 @@ _DISPLAY_S = {"error": 15.0, "warning": 8.0, "information": 5.0}
 """Seconds for which tmux shows a line that no key removes."""
 
 
-async def deliver_alerts(supervisor: Supervisor) -> None:
+async def deliver_alerts(runtime: Runtime) -> None:
     """Hand every alert that passed the limits to the sinks, in order; no sink waits for another."""
-    delivery = AlertDelivery(supervisor)
+    delivery = AlertDelivery(runtime)
     delivery.refresh_settings()
     settings_task = spawn(delivery.watch_settings(), "settings")
     sinks = [
-        Sink("tmux", delivery.show_in_tmux, supervisor.events),
-        Sink("command", delivery.run_command, supervisor.events),
+        Sink("tmux", delivery.show_in_tmux, runtime.events),
+        Sink("command", delivery.run_command, runtime.events),
     ]
     try:
         while True:
-            alert = await supervisor.events.outbox.get()
+            alert = await runtime.events.outbox.get()
             if severe_enough(delivery.alerts.min_severity)(alert):
                 for sink in sinks:
                     sink.put(alert)
@@ -91,11 +91,11 @@ class Sink:
 class AlertDelivery:
     """Sends alerts as the settings say, which are read again when their file has changed."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self.alerts = AlertSettings()
-        self._experiment = supervisor.setup.record.name
-        self._events = supervisor.events
-        self._health = supervisor.observation.health
+        self._experiment = runtime.setup.record.name
+        self._events = runtime.events
+        self._health = runtime.observation.health
         self._file = settings.settings_file()
         self._stamp: tuple[int, int, int] | None = None
 

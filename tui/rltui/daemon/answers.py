@@ -25,29 +25,29 @@ class SupervisorAnswers(SupervisorApi):
         self._supervisor = supervisor
 
     async def status(self) -> Status:
-        self._supervisor.observation.progress.poll()
+        self._supervisor.runtime.observation.progress.poll()
         return self._supervisor.status()
 
     async def knobs(self) -> KnobTable:
-        return self._supervisor.knobs()
+        return self._supervisor.runtime.knobs()
 
     async def gpus(self) -> GpuReport:
-        return await self._supervisor.gpu_readings.first()
+        return await self._supervisor.runtime.gpu_readings.first()
 
     async def gpu_history(self) -> GpuHistories:
-        return self._supervisor.gpu_account.histories()
+        return self._supervisor.runtime.gpu_account.histories()
 
     async def plan(self, request: Request) -> Plan:
-        return await self._supervisor.plan(request)
+        return await self._supervisor.commands.plan(request)
 
     async def execute(self, request: Request) -> Plan:
-        return await self._supervisor.execute(request)
+        return await self._supervisor.commands.execute(request)
 
     async def convert(self, to: BatchUnit | None = None, mean_tokens: float | None = None) -> Conversion:
         return self._supervisor.convert(to, mean_tokens)
 
     async def note(self, text: str) -> JournalEntry:
-        return self._supervisor.events.journal.note(text)
+        return self._supervisor.runtime.events.journal.note(text)
 
     async def checkpoints(self) -> CheckpointReport:
         return await self._supervisor.checkpoints.report()
@@ -56,7 +56,7 @@ class SupervisorAnswers(SupervisorApi):
         return await self._supervisor.checkpoints.plan(retention)
 
     async def prune(self, retention: Retention, only: tuple[int, ...]) -> PrunePlan:
-        return await self._supervisor.prune(retention, only)
+        return await self._supervisor.commands.prune(retention, only)
 
     async def evals(self) -> EvalReport:
         return await self._supervisor.evals.report()

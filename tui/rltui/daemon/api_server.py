@@ -175,7 +175,7 @@ class ApiServer:
         if self._server is not None:
             self._server.close()
         self._path.unlink(missing_ok=True)
-        self._supervisor.events.broadcast.close()
+        self._supervisor.runtime.events.broadcast.close()
         for task, client in self._connections.items():
             if client.idle_since is not None:
                 task.cancel()
@@ -220,12 +220,12 @@ class ApiServer:
 
     async def stream(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send the current state, then every change, until the server closes or `send` fails."""
-        subscription = self._supervisor.events.broadcast.subscribe(self._supervisor.current_state())
+        subscription = self._supervisor.runtime.events.broadcast.subscribe(self._supervisor.current_state())
         try:
             async for kind, data in subscription:
                 await send(b'{"event":"%s","data":%s}\n' % (kind.encode(), data))
         finally:
-            self._supervisor.events.broadcast.unsubscribe(subscription)
+            self._supervisor.runtime.events.broadcast.unsubscribe(subscription)
 
 
 class _Client:

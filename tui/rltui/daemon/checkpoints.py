@@ -12,10 +12,7 @@ from rltui.core.api import Alert, RollbackOffer
 from rltui.core.checkpoints import GOOD, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.health import RULES
 from rltui.core.text import size_text
-from rltui.daemon.config import Config, Setup
-from rltui.daemon.events import EventBus
-from rltui.daemon.observation import Observation
-from rltui.daemon.processes import Processes
+from rltui.daemon.runtime import Runtime
 from rltui.services.runs.checkpoints import (
     CheckpointContext,
     CheckpointReader,
@@ -34,14 +31,12 @@ POLLS_PER_READING = 6
 
 
 class CheckpointService:
-    def __init__(
-        self, setup: Setup, config: Config, observation: Observation, processes: Processes, events: EventBus
-    ) -> None:
-        self._setup = setup
-        self._config = config
-        self._observation = observation
-        self._processes = processes
-        self._events = events
+    def __init__(self, runtime: Runtime) -> None:
+        self._setup = setup = runtime.setup
+        self._config = runtime.config
+        self._observation = observation = runtime.observation
+        self._processes = runtime.processes
+        self._events = runtime.events
         self._reader = CheckpointReader(observation.folder, setup.control, setup.run_jobs)
         self._reading = asyncio.Lock()
 

@@ -13,13 +13,11 @@ from rltui.core.evals import COMPONENT, SERVER, EvalRequest, EvalTarget
 from rltui.core.servers import ServerAddress
 from rltui.core.states import ComponentState
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.config import Config, Setup
+from rltui.daemon.runtime import Runtime
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.evaluation import EvalModel, Program
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services import checkout
-from rltui.services.gpu.forecast import Forecaster
-from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.runs import weights
 from rltui.services.runs.leases import trained_by
 from rltui.views.gpu_forecast import memory_verdict
@@ -38,19 +36,12 @@ class _Placement:
 class EvalServers:
     """The server of the run, and the one for evaluations with its model, port and GPU."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        config: Config,
-        runners: dict[str, ComponentRunner],
-        readings: GpuReadings,
-        forecaster: Forecaster,
-    ) -> None:
-        self._setup = setup
-        self._config = config
-        self._runners = runners
-        self._readings = readings
-        self._forecaster = forecaster
+    def __init__(self, runtime: Runtime) -> None:
+        self._setup = runtime.setup
+        self._config = runtime.config
+        self._runners = runtime.processes.runners
+        self._readings = runtime.gpu_readings
+        self._forecaster = runtime.forecaster
         self.serves = ""
         """Name of the model that the server for evaluations was last started with."""
         self.url = ""

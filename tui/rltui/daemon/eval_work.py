@@ -24,11 +24,8 @@ from rltui.core.evals import (
 from rltui.core.series import OWN_SOURCE
 from rltui.core.servers import ServerAddress
 from rltui.core.states import ComponentState
-from rltui.daemon.config import Config, Setup
 from rltui.daemon.eval_servers import EvalServers
-from rltui.daemon.events import EventBus
-from rltui.daemon.observation import Observation
-from rltui.daemon.processes import Processes
+from rltui.daemon.runtime import Runtime
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.evaluation import EvalCall, EvalModel
 from rltui.frameworks.inputs import ConfigFiles
@@ -48,24 +45,14 @@ Report = Callable[[QueuedEval], None]
 class EvalWork:
     """Executes one evaluation."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        config: Config,
-        observation: Observation,
-        processes: Processes,
-        events: EventBus,
-        *,
-        servers: EvalServers,
-        is_done: Callable[[], bool],
-    ) -> None:
+    def __init__(self, runtime: Runtime, *, is_done: Callable[[], bool]) -> None:
         """`is_done`: whether the run has come to its end."""
-        self._setup = setup
-        self._config = config
-        self._observation = observation
-        self._processes = processes
-        self._events = events
-        self._servers = servers
+        self._setup = setup = runtime.setup
+        self._config = runtime.config
+        self._observation = runtime.observation
+        self._processes = runtime.processes
+        self._events = runtime.events
+        self._servers = EvalServers(runtime)
         self._is_done = is_done
         self._maker: asyncio.subprocess.Process | None = None
         self.folder = EvalFolder(setup.control)

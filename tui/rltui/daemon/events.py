@@ -7,10 +7,10 @@ import logging
 import math
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rltui.core.alert_limits import AlertLimits
 from rltui.core.api import Alert, EventKind
@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 Message = tuple[EventKind, bytes]
 """Kind and the encoded value."""
 
+Topic = EventKind | Literal["pending", "servers"]
+"""What can change: a state that clients see, the work in hand, or servers that starts wait for."""
+LifecycleListener = Callable[[ComponentRunner, Lifecycle], None]
+"""Called with a component and its lifecycle before."""
 _STATES: frozenset[EventKind] = frozenset({"status", "gpus", "knobs"})
 """Kinds of which only the newest value matters."""
 BACKLOG = 1000
@@ -185,7 +189,9 @@ class _StateHistory:
 
 
 class EventBus:
-    """Everything that leaves the supervisor unasked goes through here."""
+    """Tells observers what happens to the components. Everything that leaves the supervisor unasked goes
+    through here, too.
+    """
 
     def __init__(
         self,
@@ -207,7 +213,8 @@ class EventBus:
         self._crashed_at: dict[str, float] = {}
         self._delayed: dict[str, Alert] = {}
         """Alerts of failures that wait for the failure they may follow from, by component."""
-        self._publishers: dict[EventKind, Callable[[], None]] = {}
+        self._listeners: defaultdict[Topic, list[Callable[[], None]]] = defaultdict(list)
+        self._lifecycle_listeners: list[LifecycleListener] = []
         self._thread = threading.get_ident()
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
@@ -217,13 +224,17 @@ class EventBus:
     def publish(self, kind: EventKind, value: Value) -> None:
         self.broadcast.publish(kind, lambda: encode(value))
 
-    def on_change(self, kind: EventKind, publish: Callable[[], None]) -> None:
-        """Register `publish`, which sends the whole of a state, for when a part of it has `changed`."""
-        self._publishers[kind] = publish
+    def on_change(self, topic: Topic, listener: Callable[[], None]) -> None:
+        """Register `listener` for when something of the topic has `changed`."""
+        self._listeners[topic].append(listener)
 
-    def changed(self, kind: EventKind) -> None:
-        if (publish := self._publishers.get(kind)) is not None:
-            publish()
+    def changed(self, topic: Topic) -> None:
+        for listener in self._listeners[topic]:
+            listener()
+
+    def on_lifecycle(self, listener: LifecycleListener) -> None:
+        """Register `listener` for every transition of a component, after those that are registered."""
+        self._lifecycle_listeners.append(listener)
 
     def internal_error(self, text: str) -> None:
         self.alert(Alert(kind="notice", severity="warning", title="internal error", text=text))
@@ -253,6 +264,12 @@ class EventBus:
         self.outbox.put_nowait(alert)
 
     def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
+        """Journal a transition of a component, send its alert, and tell the listeners."""
+        self._report_state(runner, previous)
+        for listener in self._lifecycle_listeners:
+            listener(runner, previous)
+
+    def _report_state(self, runner: ComponentRunner, previous: Lifecycle) -> None:
         lifecycle, name, now = runner.lifecycle, runner.spec.id, self._monotonic()
         if lifecycle.state is previous.state:
             return

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rltui.core.gpu.report import GpuReport
 from rltui.core.text import duration
-from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.runtime import Runtime
 from rltui.services.gpu.other_hosts import GpuCommand, GpuSources
 from rltui.services.gpu.sampling import GpuSampler
 
@@ -24,33 +24,33 @@ _STUCK_S = 10.0
 """A reading that takes this long has met a driver that hangs."""
 
 
-def _job_commands(supervisor: Supervisor) -> tuple[GpuCommand, ...]:
+def _job_commands(runtime: Runtime) -> tuple[GpuCommand, ...]:
     """Commands that read the GPUs of each job that runs."""
     return tuple(
         command
-        for runner in supervisor.processes.runners.values()
+        for runner in runtime.processes.runners.values()
         if runner.lifecycle.alive and runner.handle is not None
         for command in runner.handle.gpu_commands
     )
 
 
-async def watch_gpus(supervisor: Supervisor) -> None:
-    await _GpuWatch(supervisor).run()
+async def watch_gpus(runtime: Runtime) -> None:
+    await _GpuWatch(runtime).run()
 
 
 class _GpuWatch:
     """Merges the readings of this machine and of other hosts into one report."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
-        self._readings = supervisor.gpu_readings
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._readings = runtime.gpu_readings
         self._sources = GpuSources((), self._sources_changed)
         self._jobs = GpuSources((), self._sources_changed)
         self._local = self._readings.newest
         """The newest report of this machine alone."""
 
     async def run(self) -> None:
-        loop, supervisor = asyncio.get_running_loop(), self._supervisor
+        loop, runtime = asyncio.get_running_loop(), self._runtime
 
         def take(reading: GpuReport, interval_s: float) -> None:
             """Called in the sampler's thread."""
@@ -64,11 +64,11 @@ class _GpuWatch:
         try:
             while True:
                 if sources is None:  # asked again until its commands may be run
-                    specs, problem = supervisor.config.gpu_sources()
+                    specs, problem = runtime.config.gpu_sources()
                     self._sources = GpuSources(specs, self._sources_changed, problem=problem)
                     if not problem:
                         sources = asyncio.create_task(self._sources.run(), name="gpu sources")
-                self._jobs.become(_job_commands(supervisor))
+                self._jobs.become(_job_commands(runtime))
                 read_requested = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
                     async with asyncio.timeout(_CHECK_INTERVAL_S):
@@ -95,13 +95,13 @@ class _GpuWatch:
     def _interval_s(self) -> float:
         if not self._local.available:
             return _ABSENT_S
-        if len(self._supervisor.events.broadcast):
+        if len(self._runtime.events.broadcast):
             return _WATCHED_S
-        return _UNWATCHED_S if self._supervisor.processes.alive() else _IDLE_S
+        return _UNWATCHED_S if self._runtime.processes.alive() else _IDLE_S
 
     def _take_reading(self, reading: GpuReport, interval_s: float) -> None:
-        orphans = self._supervisor.processes.orphans.orphans
-        self._local = self._supervisor.gpu_account.report(reading, orphans, interval_s=interval_s)
+        orphans = self._runtime.processes.orphans.orphans
+        self._local = self._runtime.gpu_account.report(reading, orphans, interval_s=interval_s)
         self._publish_report(self._readings.take)
 
     def _publish_report(self, store: Callable[[GpuReport], None]) -> None:
@@ -111,5 +111,5 @@ class _GpuWatch:
             devices = (*report.devices, *self._sources.devices(), *self._jobs.devices())
             report = report.model_copy(update={"devices": devices, "sources": sources})
         store(report)
-        self._supervisor.events.publish("gpus", report)
-        self._supervisor.observation.sampler.gpus(report)
+        self._runtime.events.publish("gpus", report)
+        self._runtime.observation.sampler.gpus(report)

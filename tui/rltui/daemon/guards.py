@@ -31,11 +31,11 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     is_alerted, problem = False, ""
     while True:
         await asyncio.sleep(_INTERVAL_S)
-        if lock.is_held() and may_exist(supervisor.setup.control.record_file):
+        if lock.is_held() and may_exist(supervisor.runtime.setup.control.record_file):
             is_alerted, problem = False, _repair(supervisor, problem)
             continue
         try:
-            control, record = supervisor.setup.control, supervisor.setup.record
+            control, record = supervisor.runtime.setup.control, supervisor.runtime.setup.record
             record_there = None if _is_damaged(control) else control.read_record()
             make_folder(control.path)
             if (record_there is not None and record_there.name != record.name) or not lock.acquire():
@@ -44,10 +44,12 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             _repair(supervisor, "")
         except RltuiError as error:
             if not is_alerted:
-                supervisor.events.alert(_alert(supervisor, f"the folder cannot be recreated: {error.title}"))
+                supervisor.runtime.events.alert(
+                    _alert(supervisor, f"the folder cannot be recreated: {error.title}")
+                )
             is_alerted = True
         else:
-            supervisor.events.alert(
+            supervisor.runtime.events.alert(
                 _alert(supervisor, "existing logs are lost, and so is all output until a restart")
             )
 
@@ -57,14 +59,14 @@ def _repair(supervisor: Supervisor, problem: str) -> str:
 
     Returns why that cannot be done now, as on a full disk; logged where it differs from `problem`.
     """
-    control, reason = supervisor.setup.control, ""
+    control, reason = supervisor.runtime.setup.control, ""
     try:
         if _is_damaged(control):
-            control.write_record(supervisor.setup.record)
-            supervisor.events.journal.add(
+            control.write_record(supervisor.runtime.setup.record)
+            supervisor.runtime.events.journal.add(
                 "notice", f"{control.record_file} was damaged and has been restored"
             )
-        for runner in supervisor.processes.runners.values():
+        for runner in supervisor.runtime.processes.runners.values():
             handle, launch = runner.handle, runner.launch
             if runner.lifecycle.alive and handle is not None and launch is not None:
                 make_folder(handle.attempt.folder)
@@ -74,7 +76,7 @@ def _repair(supervisor: Supervisor, problem: str) -> str:
         reason = error.title
         if reason != problem:
             logger.error("%s", error)
-    supervisor.save_intent()
+    supervisor.intent.save()
     return reason
 
 
@@ -93,7 +95,7 @@ def _alert(supervisor: Supervisor, consequence: str) -> Alert:
         severity="error",
         title="the output folder was deleted",
         text=(
-            f"{supervisor.setup.record.output_dir} is gone while the experiment runs. The components"
+            f"{supervisor.runtime.setup.record.output_dir} is gone while the experiment runs. The components"
             f" keep running; {consequence}."
         ),
     )
@@ -108,7 +110,7 @@ async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s:
     busy_at = clock()
     while True:
         await asyncio.sleep(min(_INTERVAL_S, after_s))
-        has_orphans = bool(supervisor.processes.orphans.orphans)  # ended only where somebody says so
+        has_orphans = bool(supervisor.runtime.processes.orphans.orphans)  # ended only where somebody says so
         if server.has_clients or has_orphans or not supervisor.is_idle:
             busy_at = clock()
         elif clock() - busy_at >= after_s:

@@ -38,7 +38,7 @@ class IndexFeed:
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
-        self._control: Path = supervisor.setup.control.path
+        self._control: Path = supervisor.runtime.setup.control.path
         self._lock = threading.Lock()
         self._reader: RunReader | None = None
         self._index: RunIndex | None = None
@@ -98,7 +98,7 @@ class IndexFeed:
         from rltui.services.runs.run_row import RunReader
 
         if self._reader is None:
-            self._reader = RunReader(self._supervisor.setup.record)
+            self._reader = RunReader(self._supervisor.runtime.setup.record)
         if self._index is None:
             self._index = RunIndex(timeout_s=_TIMEOUT_S)
         since = self._index.revision()
@@ -149,7 +149,7 @@ class IndexFeed:
         """The metadata of the run; made here where an older rltui made none."""
         if (sheet := read_metadata(self._control)) is not None:
             return sheet
-        return make_metadata(self._control, new_metadata(self._supervisor.setup.record.created_at))
+        return make_metadata(self._control, new_metadata(self._supervisor.runtime.setup.record.created_at))
 
 
 def _without_text(state: Verdict | None) -> Verdict | None:

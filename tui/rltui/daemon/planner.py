@@ -18,16 +18,12 @@ from rltui.core.layout import Layout
 from rltui.core.plan import Situation, Times, make_plan, times_from
 from rltui.core.refusal import SERVER
 from rltui.core.text import join_words, unknown_name
-from rltui.daemon.config import Config, Setup
 from rltui.daemon.gpu_forecast import problems_of
-from rltui.daemon.observation import Observation
-from rltui.daemon.processes import Processes
-from rltui.daemon.servers import Servers
+from rltui.daemon.runtime import Runtime
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.proposal import Proposal
 from rltui.services.config.readers import shared_configs
-from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.processes import port_holders
 from rltui.services.processes.origin import holder_text
@@ -55,21 +51,13 @@ class Planner:
     GPUs, the framework's own check.
     """
 
-    def __init__(
-        self,
-        setup: Setup,
-        config: Config,
-        observation: Observation,
-        processes: Processes,
-        readings: GpuReadings,
-        servers: Servers,
-    ) -> None:
-        self._setup = setup
-        self._config = config
-        self._observation = observation
-        self._processes = processes
-        self._readings = readings
-        self._servers = servers
+    def __init__(self, runtime: Runtime) -> None:
+        self._setup = setup = runtime.setup
+        self._config = runtime.config
+        self._observation = observation = runtime.observation
+        self._processes = runtime.processes
+        self._readings = runtime.gpu_readings
+        self._servers = runtime.servers
         self._points = ResumePoints(setup.framework, setup.control, observation.folder, setup.run_jobs)
         self._times = _StartTimes(setup.control.journal_file)
 

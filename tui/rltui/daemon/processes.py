@@ -49,10 +49,7 @@ _POLL_S = 1.0
 
 
 class Processes:
-    """Owns the components in `runners` and knows their orphans.
-
-    After every transition of a component, `listeners` are called with it and its lifecycle before.
-    """
+    """Owns the components in `runners` and knows their orphans."""
 
     def __init__(
         self,
@@ -72,7 +69,6 @@ class Processes:
         """Notified when a component or an orphan has changed."""
         self._output_locks: dict[str, FileLock] = {}
         """Component → lock that is held while it makes an output that other experiments may make as well."""
-        self.listeners: list[Callable[[ComponentRunner, Lifecycle], None]] = []
         self._setup = setup
         self._events = events
         self._config = config
@@ -84,8 +80,7 @@ class Processes:
             spec.id: ComponentRunner(spec=spec, runner_host=self) for spec in setup.layout.component
         }
         self.orphans = OrphanWatch(setup, self.runners, events, readings, self.changes)
-        servers.on_change = self.changes.notify
-        servers.is_in_use = lambda: any(runner.lifecycle.busy for runner in self.runners.values())
+        events.on_change("servers", self.changes.notify)
         self.forecast = MemoryForecast(setup.layout, self.runners, config.document, forecaster, readings)
         self.reservations = ReservationManager(
             setup.record.name,
@@ -186,8 +181,6 @@ class Processes:
         if not lifecycle.busy and (lock := self._output_locks.pop(name, None)) is not None:
             lock.release()
         self._events.lifecycle_changed(runner, previous)
-        for listener in self.listeners:
-            listener(runner, previous)
         if lifecycle.alive != previous.alive:
             self._events.changed("knobs")
         if lifecycle.alive and not previous.alive and runner.log is not None:

@@ -53,12 +53,19 @@ class _WatchedServer:
 
 
 class Servers:
-    """Polls, and starts nothing.
+    """Polls, and starts nothing. The bus tells when a start that waited may go on, or must not."""
 
-    `on_change` is called when a start that waited may go on, or must be given up.
-    """
-
-    def __init__(self, setup: Setup, config: Config, observation: Observation, events: EventBus) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        config: Config,
+        observation: Observation,
+        events: EventBus,
+        *,
+        is_in_use: Callable[[], bool],
+    ) -> None:
+        """`is_in_use`: whether a component of the experiment lives, or waits."""
+        self._is_in_use = is_in_use
         self._setup = setup
         self._config = config
         self._observation = observation
@@ -68,9 +75,6 @@ class Servers:
         self.users: tuple[str, ...] = ()
         """Experiments that use the inference server of this one, as of the last poll."""
         self._users_at = -_USERS_INTERVAL_S
-        self.on_change: Callable[[], None] = lambda: None
-        self.is_in_use: Callable[[], bool] = lambda: False
-        """True if a component of the experiment lives, or waits."""
 
     # --- servers that this run uses -----------------------------------------------------------------------
 
@@ -84,7 +88,7 @@ class Servers:
                 await self.poll()
             await self._poll_users()
             is_unreachable = any(server.state == "down" or server.unanswered for server in self._servers)
-            is_watched = (is_unreachable and self.is_in_use()) or len(self._events.broadcast) > 0
+            is_watched = (is_unreachable and self._is_in_use()) or len(self._events.broadcast) > 0
             await asyncio.sleep(_INTERVAL_S if is_watched else _UNWATCHED_S)
 
     async def poll(self) -> None:
@@ -137,17 +141,17 @@ class Servers:
             self._report_change(server, previous)
         if is_changed:
             self._events.changed("status")
-            self.on_change()
+            self._events.changed("servers")
 
     def _report_change(self, server: _WatchedServer, previous: ServerState) -> None:
         url = server.address.url
         if server.state == "ready":
             models_text = f", serving {join_words(server.answer.models[:3])}" if server.answer.models else ""
             self._events.journal.add("server", f"{server.id} at {url} answers{models_text}", url=url)
-            if previous == "down" and self.is_in_use():
+            if previous == "down" and self._is_in_use():
                 title = f"{server.id} answers again"
                 self._events.alert(Alert(kind="recovered", severity="information", title=title, text=url))
-        elif previous == "ready" or (previous == "unknown" and self.is_in_use()):
+        elif previous == "ready" or (previous == "unknown" and self._is_in_use()):
             condition = "is down" if server.state == "down" else "cannot be used"
             title = f"{server.id} (external) {condition}"
             text = (

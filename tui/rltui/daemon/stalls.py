@@ -33,7 +33,7 @@ from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
 from rltui.daemon.events import EventBus
 from rltui.daemon.observation import Observation
-from rltui.daemon.supervisor import Supervisor
+from rltui.daemon.runtime import Runtime
 from rltui.daemon.tasks import spawn
 from rltui.frameworks.start_phases import start_phases
 from rltui.services.probes import read_exposition
@@ -60,8 +60,8 @@ _START_INTERVAL_S = 3.0
 """Pause between two polls of the components that are starting."""
 
 
-async def watch_stalls(supervisor: Supervisor) -> None:
-    watch = StallWatch(supervisor)
+async def watch_stalls(runtime: Runtime) -> None:
+    watch = StallWatch(runtime)
     while True:
         watch.poll(time.monotonic())
         await asyncio.sleep(_POLL_INTERVAL_S)
@@ -70,36 +70,36 @@ async def watch_stalls(supervisor: Supervisor) -> None:
 class StallWatch:
     """The heartbeats of all components. No method waits."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._clock = WatchClock()
         self._watches: dict[str, _ComponentWatch] = {}
 
     def poll(self, monotonic_s: float) -> None:
         """Poll each component that is ready and within reach; the others are forgotten."""
         now = self._clock.read(monotonic_s)
-        for name, runner in self._supervisor.processes.runners.items():
+        for name, runner in self._runtime.processes.runners.items():
             watched = self._watches.get(name)
             if watched is not None and not watched.is_of(runner):
                 watched = self._watches.pop(name)
                 watched.is_over = True
                 if watched.activity is not None:
-                    self._supervisor.observation.set_activity(name, None)
+                    self._runtime.observation.set_activity(name, None)
                 watched = None
             if not _can_be_watched(runner):
                 continue
             if watched is None:
-                watched = self._watches[name] = _ComponentWatch(runner, self._supervisor, self._clock)
+                watched = self._watches[name] = _ComponentWatch(runner, self._runtime, self._clock)
             watched.poll(now)
 
 
 class _ComponentWatch:
-    def __init__(self, runner: ComponentRunner, supervisor: Supervisor, clock: WatchClock) -> None:
+    def __init__(self, runner: ComponentRunner, runtime: Runtime, clock: WatchClock) -> None:
         self._runner = runner
-        self._processes = supervisor.processes
-        self._observation = supervisor.observation
-        self._metrics = supervisor.setup.framework.engine.metrics
-        self._events = supervisor.events
+        self._processes = runtime.processes
+        self._observation = runtime.observation
+        self._metrics = runtime.setup.framework.engine.metrics
+        self._events = runtime.events
         self._clock = clock
         self._epoch = runner.lifecycle.epoch
         self._name = runner.spec.id
@@ -242,28 +242,28 @@ async def _write_stacks(
     )
 
 
-async def watch_starts(supervisor: Supervisor) -> None:
-    phases = start_phases(supervisor.setup.framework.engine)
+async def watch_starts(runtime: Runtime) -> None:
+    phases = start_phases(runtime.setup.framework.engine)
     watches: dict[str, _StartWatch] = {}
     while True:
-        for name, runner in supervisor.processes.runners.items():
+        for name, runner in runtime.processes.runners.items():
             if runner.spec.creates and runner.lifecycle.alive and runner.log is not None:
                 step = step_of(await asyncio.to_thread(last_lines, runner.log))
                 if step != runner.step:
                     runner.step = step
-                    supervisor.events.changed("status")
+                    runtime.events.changed("status")
             if runner.lifecycle.state is not ComponentState.STARTING:
                 if watches.pop(name, None) and runner.lifecycle.state is ComponentState.READY:
-                    supervisor.processes.set_stall(name, None)
+                    runtime.processes.set_stall(name, None)
                 continue
             watch = watches.get(name)
             if watch is None or watch.epoch != runner.lifecycle.epoch:
                 watch = watches[name] = _StartWatch(runner, phases)
-            phase, evidence = runner.phase, await watch.poll(supervisor.processes.failure_patterns)
+            phase, evidence = runner.phase, await watch.poll(runtime.processes.failure_patterns)
             if watch.epoch == runner.lifecycle.epoch and runner.lifecycle.state is ComponentState.STARTING:
-                supervisor.processes.set_stall(name, evidence)
+                runtime.processes.set_stall(name, evidence)
                 if runner.phase != phase:
-                    supervisor.events.changed("status")
+                    runtime.events.changed("status")
         await asyncio.sleep(_START_INTERVAL_S)
 
 

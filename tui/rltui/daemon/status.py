@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from rltui.core.api import ComponentStatus, Down, HostStatus, RollbackOffer, Status
 from rltui.core.evals import COMPONENT, SERVER, QueuedEval
@@ -11,11 +10,8 @@ from rltui.core.run_state import Verdict, is_complete, run_state
 from rltui.core.states import ComponentState
 from rltui.core.text import join_words
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.config import Config, Setup
 from rltui.daemon.gpu_advice import RemedyAdvisor
-from rltui.daemon.observation import Observation
-from rltui.daemon.processes import Processes
-from rltui.daemon.servers import Servers
+from rltui.daemon.runtime import Runtime
 from rltui.errors import ConfigError
 from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.job_status import JobStatus
@@ -29,14 +25,14 @@ evaluation in their list.
 """
 
 
-@dataclass(frozen=True, slots=True)
 class StatusBuilder:
-    setup: Setup
-    config: Config
-    observation: Observation
-    processes: Processes
-    remedies: RemedyAdvisor
-    servers: Servers
+    def __init__(self, runtime: Runtime) -> None:
+        self.setup, self.config = runtime.setup, runtime.config
+        self.observation, self.processes = runtime.observation, runtime.processes
+        self.servers = runtime.servers
+        self.remedies = RemedyAdvisor(
+            self.config.store, self.config.launcher, runtime.forecaster, runtime.gpu_readings
+        )
 
     def build(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from rltui.core import hints
@@ -19,11 +19,8 @@ from rltui.core.refusal import refuse_blocked
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.component import ComponentRunner
-from rltui.daemon.config import Config
-from rltui.daemon.events import EventBus
-from rltui.daemon.observation import Observation
 from rltui.daemon.planner import Planner
-from rltui.daemon.processes import Processes
+from rltui.daemon.runtime import Runtime
 from rltui.daemon.tasks import spawn
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks.launch import ServiceCall
@@ -39,29 +36,13 @@ _DEAD_STATES = (ComponentState.FAILED, ComponentState.BACKOFF)
 class Transactions:
     """Executes plans on the components of `processes`. Has the lock that admits one decision at a time."""
 
-    def __init__(
-        self,
-        processes: Processes,
-        config: Config,
-        observation: Observation,
-        events: EventBus,
-        *,
-        on_change: Callable[[], None],
-        resets: Callable[[], Sequence[ServiceCall]],
-        on_start: Callable[[], Coroutine[object, object, None]],
-    ) -> None:
-        """`on_change` is called when `pending` has changed. `resets` returns calls to servers of other
-        experiments, made before jobs of the run start. `on_start` returns work that is done besides, as they
-        start.
-        """
-        self._processes = processes
-        self._runners = processes.runners
-        self._config = config
-        self._observation = observation
-        self._events = events
-        self._notify_changed = on_change
-        self._resets = resets
-        self._on_start = on_start
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._processes = runtime.processes
+        self._runners = runtime.processes.runners
+        self._config = runtime.config
+        self._observation = runtime.observation
+        self._events = runtime.events
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._decision = asyncio.Lock()
@@ -114,7 +95,7 @@ class Transactions:
     def resume(self, pending: Pending) -> None:
         """Execute pending work, of this supervisor or of one that was killed."""
         self.pending = pending
-        self._notify_changed()
+        self._events.changed("pending")
         self._number += 1
         self._task = spawn(self._execute(pending, self._number), pending.request.action)
 
@@ -131,7 +112,7 @@ class Transactions:
 
     def _clear_pending(self) -> None:
         self.pending = None
-        self._notify_changed()
+        self._events.changed("pending")
 
     async def _execute(self, pending: Pending, number: int) -> None:
         """Execute one plan. Cancelled, it stays pending: `cancel` clears it, a supervisor that
@@ -163,7 +144,8 @@ class Transactions:
                 raise RltuiError(f"nothing was started: {', '.join(survivors)} cannot be ended")
             self._prepare_run(plan, request)
             if self._run_jobs_of(plan):
-                spawn(self._on_start(), "begun")
+                driver = self._runtime.gpu_readings.newest.driver
+                spawn(self._config.save_provenance(driver), "begun")
                 await self._call_services(plan)
         for name in plan.start:
             if request.given and self._runners[name].spec.is_manual:
@@ -205,7 +187,7 @@ class Transactions:
             runner = self._runners.get(call.component)
             if runner is not None and runner.lifecycle.alive and call.component not in plan.start:
                 await self._call(call)
-        for call in self._resets():
+        for call in self._runtime.servers.resets():
             await self._call(call)
 
     async def _call(self, call: ServiceCall) -> None:
