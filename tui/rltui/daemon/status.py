@@ -31,7 +31,7 @@ class StatusBuilder:
         self.observation, self.processes = runtime.observation, runtime.processes
         self.servers = runtime.servers
         self.remedies = RemedyAdvisor(
-            self.config.store, self.config.launcher, runtime.forecaster, runtime.gpu_readings
+            self.config.document, self.config.launcher, runtime.forecaster, runtime.gpu_readings
         )
 
     def build(
