@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def test_an_index_that_was_made_anew_is_read_whole(tmp_path: Path) -> None:
     assert len(runs.rows()) == 2
 
     path.unlink()
+    shutil.rmtree(tmp_path / "runs")
     RunIndex(path).put([(run_row("c", id="c" * 10), {})])
     assert [row.name for row in runs.rows()] == ["c"]
 

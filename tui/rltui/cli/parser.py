@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -113,9 +113,9 @@ def _refuse_unless_run(word: str) -> None:
     except UsageError as error:
         if "not found" not in error.title:
             raise
-        names: list[str] = []
+        names: Iterable[str] = ()
         with suppress(RltuiError):  # a damaged one is told by those who need it
-            names = RunIndex().names()
+            names = RunIndex().names().values()
         guess = did_you_mean(word, dict.fromkeys((*SENTENCES, *names)))
         raise UsageError(
             f"{UNKNOWN_COMMAND}, run or file: {word}",

@@ -28,7 +28,6 @@ from rltui.services.config import origins
 from rltui.services.config.readers import readers_of
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
 from rltui.services.own_files import FileLock, make_folder
-from rltui.services.runs import catalog
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.experiments import find_experiment, forget
 from rltui.services.runs.index import RunIndex
@@ -241,7 +240,7 @@ def _undo(created: Created) -> None:
         shutil.rmtree(control.path, ignore_errors=True)
         if metadata is not None:
             with suppress(RltuiError):  # then it is listed as lost
-                catalog.forget(RunIndex(), [metadata.id])
+                RunIndex().remove([metadata.id])
     for folder in reversed(created.made):
         with suppress(OSError):  # something else lies there by now
             folder.rmdir()

@@ -129,9 +129,7 @@ def only_running() -> ExperimentRecord | None:
 
     names = {*names_with_socket()}
     with contextlib.suppress(RltuiError):  # without an index, the sockets tell
-        index = RunIndex(timeout_s=_INDEX_TIMEOUT_S)
-        running_ids = [run.id for run in index.fingerprinted_runs() if run.is_alive]
-        names |= {row.name for id_ in running_ids if (row := index.row(id_)) is not None}
+        names.update(RunIndex(timeout_s=_INDEX_TIMEOUT_S).living_names())
     living_records: list[ExperimentRecord] = []
     for name in sorted(names):
         with contextlib.suppress(RltuiError):  # a damaged one: the runs screen lists it

@@ -21,9 +21,9 @@ from rltui.core.series import SeriesSource
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
-from rltui.services.runs.current_rows import current_rows, stopped_supervisors
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
+from rltui.services.runs.index import current_rows, stopped_supervisors
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison

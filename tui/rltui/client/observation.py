@@ -125,10 +125,9 @@ def add(folder: Path, name: str | None = None) -> AddedRuns:
         by_folder = {record.run_dir: record for record in known_experiments()}
         folders = [_observed_folder(run, by_folder, name) for run in detected_runs]
         messages += catalog.read_folders(index, folders)
-    rows = {row.control: row for row in index.rows()}
-    ours = [
-        rows[control] for output_dir in folders if (control := str(ControlFolder(output_dir).path)) in rows
-    ]
+    rows = {run.control: run.id for run in index.fingerprinted_runs()}
+    ids = [rows.get(str(ControlFolder(output_dir).path), "") for output_dir in folders]
+    ours = [row for id_ in ids if (row := index.row(id_)) is not None]
     return AddedRuns(
         new=tuple(row for row in ours if row.id not in before),
         known=tuple(row for row in ours if row.id in before),

@@ -93,8 +93,7 @@ class IndexFeed:
         """Write the row where it has changed. False where somebody else wrote one while it was read: another
         try reads what they wrote, such as a tag.
         """
-        from rltui.services.runs.catalog import note  # sqlite, and much else: not before the supervisor is up
-        from rltui.services.runs.index import RunIndex
+        from rltui.services.runs.index import RunIndex  # sqlite: not before the supervisor is up
         from rltui.services.runs.run_row import RunReader
 
         if self._reader is None:
@@ -121,7 +120,6 @@ class IndexFeed:
             if not self._index.put([(row, self._reader.config)], unless_since=since):
                 return False
             self._index_stamp = self._index.revision()
-            note(row)
             self._saved_row = row
         self._row_inputs = inputs
         return True

@@ -31,8 +31,7 @@ from rltui.core.knobs import split_assignments
 from rltui.core.runs import RunRow
 from rltui.core.text import join_words, parse_whole_number
 from rltui.errors import RltuiError, UsageError
-from rltui.services.runs.current_rows import current_rows
-from rltui.services.runs.index import RunIndex
+from rltui.services.runs.index import RunIndex, current_rows
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_document, queue_notices, queued_runs
 
 if TYPE_CHECKING:

@@ -300,7 +300,7 @@ def run_columns(prefix: str, __: TypedValues) -> Words:
 
 
 def tags(_: str, __: TypedValues) -> Words:
-    return [(tag, "") for tag in sorted({tag for row in RunIndex().rows() for tag in row.tags})]
+    return [(tag, "") for tag in RunIndex().tags()]
 
 
 def help_topics(_: str, __: TypedValues) -> Words:

@@ -1,7 +1,7 @@
 """The catalog of runs: the index, updated from the folders.
 
-Runs are found by the user's list of experiments, and by a note for each run that was ever seen
-(`<state>/runs/<id>`), so that nothing is lost with the index. A run that has not changed costs a few `stat`.
+Runs are found by the user's list of experiments, and by the index's notes of all that were ever seen, so that
+nothing is lost with the index. A run that has not changed costs a few `stat`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,12 @@ import orjson
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
 from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE
-from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow, run_id
+from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow
 from rltui.core.states import Reason
 from rltui.errors import ConfigError, RltuiError
 from rltui.services.metrics.store import INDEX
-from rltui.services.own_files import entry_names, is_text, make_folder, may_exist, read_own, write_atomically
+from rltui.services.own_files import entry_names, is_text, may_exist, read_own
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
     ControlFolder,
@@ -55,7 +53,6 @@ _QUIET_S = 900.0
 """A run of another machine that writes nothing for so long counts as not running."""
 _LIST_SLACK_NS = 60 * 10**9
 """An entry of the list may be written so long before it appears there."""
-_NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH, "created_at": TIME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,6 @@ class CatchUpResult:
     """Number of runs that were read again from their folders."""
     messages: tuple[str, ...] = ()
     """Messages for the user: the index was rebuilt, a folder was moved."""
-
-
-def notes_dir() -> Path:
-    """A file for each run that was ever seen, named by its id."""
-    return paths.state_dir() / "runs"
 
 
 def catch_up(index: RunIndex, *, whole: bool = False) -> CatchUpResult:
@@ -123,14 +115,6 @@ def read_folders(index: RunIndex, folders: Iterable[Path]) -> tuple[str, ...]:
         RltuiError: as `catch_up`.
     """
     return _CatchUp(index, whole=False).read_folders(folders)
-
-
-def forget(index: RunIndex, ids: Collection[RunId]) -> None:
-    """Remove runs from the index, and their notes. Existing folders stay."""
-    index.remove(ids)
-    for id_ in ids:
-        with suppress(OSError):
-            _note_file(id_).unlink()
 
 
 class UnreadableRunError(ConfigError):
@@ -197,7 +181,7 @@ class _CatchUp:
         if index.was_damaged:
             self._messages.append(f"the index of runs was damaged and is being rebuilt: {index.was_damaged}")
             index.was_damaged = ""
-        elif is_new and not self._indexed.keys() >= frozenset(_note_ids()):
+        elif is_new and not self._indexed.keys() >= frozenset(self._index.noted_ids()):
             self._messages.append("no index of runs: rebuilding it from the folders")
 
     def run(self) -> CatchUpResult:
@@ -208,7 +192,7 @@ class _CatchUp:
             self._read_list(0 if self._is_complete_read else list_seen)
         self._put()
         if self._gone:
-            forget(self._index, self._gone)
+            self._index.remove(self._gone)
         self._index.set_whole(list_seen=changed_at)
         return CatchUpResult(len(self._index.ids()), len(self._controls), tuple(self._messages))
 
@@ -235,7 +219,7 @@ class _CatchUp:
                     yield id_
             elif self._is_complete_read or not _is_current(run.fingerprint):
                 yield id_
-        yield from (id_ for id_ in _note_ids() if id_ not in self._indexed)
+        yield from (id_ for id_ in self._index.noted_ids() if id_ not in self._indexed)
 
     def _is_supervised(self, id_: RunId) -> bool:
         row = self._index.row(id_)
@@ -269,13 +253,13 @@ class _CatchUp:
     def _reread(self, id_: RunId) -> None:
         """Read a run at the location in its row or note."""
         before = self._index.row(id_)
-        control = before.control if before is not None else _read_note(id_).get("control", "")
+        control = before.control if before is not None else self._index.note(id_).get("control", "")
         if not control:
             return
         folder = Path(control).parent
         id_there = metadata_id(folder)
         if id_there == id_ or (id_there is None and may_exist(Path(control))):
-            self._read_folder(folder, before, _read_note(id_).get("name", ""))
+            self._read_folder(folder, before, self._index.note(id_).get("name", ""))
         elif (moved_to := self._finder.find(id_, folder)) is not None:
             self._read_folder(moved_to, before, "")
         elif id_there is not None:
@@ -382,7 +366,7 @@ class _CatchUp:
         """True if another folder has that id by right, so that this one is a copy of it."""
         indexed = self._indexed.get(id_)
         original = self._controls.get(id_) or (
-            indexed.control if indexed is not None else _read_note(id_).get("control", "")
+            indexed.control if indexed is not None else self._index.note(id_).get("control", "")
         )
         if not original or same_folder(original, str(control.path)):
             return False
@@ -409,7 +393,7 @@ class _CatchUp:
 
     def _add_gone(self, id_: RunId, before: RunRow | None, folder: Path) -> None:
         if before is None:
-            note = _read_note(id_)
+            note = self._index.note(id_)
             before = RunRow(
                 id=id_,
                 name=note.get("name", id_),
@@ -449,7 +433,6 @@ class _CatchUp:
         self._gone.discard(row.id)
         self._ready.append((row, config))
         self._fingerprints[row.id] = orjson.dumps(fingerprint)
-        note(row)
         if len(self._ready) >= _BATCH_ROWS:
             self._put()
 
@@ -500,28 +483,3 @@ def _lives(pid: int, started: float) -> bool:
     if process is None or not is_alive(process):
         return False
     return abs(time.time() - age_s(process) - started) < _CLOCK_SLACK_S
-
-
-def note(row: RunRow) -> None:
-    """Write down where a run is, apart from the index. If that is not writable, the index alone has it."""
-    values = {"name": row.name, "folder": row.folder, "control": row.control, "created_at": row.created_at}
-    if _read_note(row.id) != values:
-        with suppress(RltuiError):
-            make_folder(notes_dir(), mode=0o700)
-            write_atomically(_note_file(row.id), orjson.dumps(values))
-
-
-def _note_file(id_: RunId) -> Path:
-    return notes_dir() / id_
-
-
-def _note_ids() -> list[RunId]:
-    return [id_ for name in entry_names(notes_dir()) if (id_ := run_id(name)) is not None]
-
-
-def _read_note(id_: RunId) -> dict[str, Any]:
-    """Empty if it cannot be read."""
-    try:
-        return check_document(orjson.loads(read_own(_note_file(id_))), _NOTE_KINDS, frozenset())
-    except (OSError, ValueError):
-        return {}

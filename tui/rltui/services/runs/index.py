@@ -1,17 +1,21 @@
-"""The index of all runs: an sqlite file in the user's state folder that can be rebuilt from the folders at
-any time.
+"""The index of all runs: an sqlite file in the user's state folder with a row per run, which can be rebuilt
+from the folders at any time.
 
 Supervisors, command lines and screens write to it concurrently; each write is one short transaction. Nothing
-is stored in it alone.
+is stored in it alone: where a run is also stands in a note of its own (`<state>/runs/<id>`), so that an index
+which was lost finds the folders again. The rows say what the folders do; `current_rows` adds what changes
+without a word to the index: the queue, and supervisors that do not answer.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,11 +24,13 @@ import orjson
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.run_state import Verdict
+from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
+from rltui.core.run_state import Verdict, no_answer
 from rltui.core.runs import RunId, RunRow, run_id
 from rltui.core.states import Reason
 from rltui.errors import RltuiError
-from rltui.services.own_files import make_folder
+from rltui.services.own_files import entry_names, make_folder, read_own, write_atomically
+from rltui.services.queue_states import rows_beside_queue
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +50,15 @@ CREATE TABLE IF NOT EXISTS head (
 );
 INSERT INTO head SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
 """
+_VIEW = """
+CREATE TEMP VIEW sound AS SELECT *, CAST(row AS TEXT) AS document FROM run WHERE json_valid(CAST(row AS TEXT))
+"""
+"""The table without damaged rows."""
 _DEFAULT_TIMEOUT_S = 5.0
 _CALLER_ERRORS = (sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.IntegrityError)
 """Errors caused by the statement, not by the file."""
 _NEVER = (1 << 63) - 1
+_NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH, "created_at": TIME}
 
 
 def index_file() -> Path:
@@ -132,14 +143,36 @@ class RunIndex:
     def row(self, id_: str) -> RunRow | None:
         return next(iter(self._rows("id = ?", id_)), None)
 
-    def names(self) -> list[str]:
-        return sorted({name for (name,) in self._select("SELECT name FROM run")})
+    def starting_with(self, text: str) -> list[RunRow]:
+        """Runs whose name or id starts with the text."""
+        return self._rows("substr(name, 1, ?1) = ?2 OR substr(id, 1, ?1) = ?2", len(text), text)
+
+    def names(self) -> dict[str, str]:
+        """Id → name, of all runs."""
+        return dict(self._select("SELECT id, name FROM run ORDER BY name"))
+
+    def living_names(self) -> list[str]:
+        return [name for (name,) in self._select("SELECT name FROM run WHERE is_alive")]
+
+    def tags(self) -> dict[str, int]:
+        """Tag → number of its runs outside the trash, in alphabetical order."""
+        return dict(
+            self._select(
+                "SELECT value, count(*) FROM sound, json_each(document, '$.tags')"
+                " WHERE json_extract(document, '$.trashed_at') IS NULL GROUP BY value"
+            )
+        )
+
+    def trashed(self) -> list[RunRow]:
+        """Runs in the trash, unordered."""
+        condition = "SELECT id FROM sound WHERE json_extract(document, '$.trashed_at') IS NOT NULL"
+        return self._rows(f"id IN ({condition})")
 
     def states(self) -> list[IndexedState]:
         """All runs by name, without the rest of their rows: thousands take a few milliseconds."""
         records = self._select(
-            "SELECT name, is_alive, json_extract(CAST(row AS TEXT), '$.entry', '$.state', '$.reason')"
-            " FROM run WHERE json_valid(CAST(row AS TEXT)) ORDER BY name"
+            "SELECT name, is_alive, json_extract(document, '$.entry', '$.state', '$.reason')"
+            " FROM sound ORDER BY name"
         )
         states = [(name, bool(is_alive), *orjson.loads(values)) for name, is_alive, values in records]
         return [
@@ -149,6 +182,10 @@ class RunIndex:
 
     def in_folder(self, folder: str) -> RunRow | None:
         return next(iter(self._rows("folder = ?", folder)), None)
+
+    def below(self, folder: str) -> list[RunRow]:
+        """Runs whose folders are somewhere in this one."""
+        return self._rows("substr(folder, 1, ?) = ?", len(folder) + 1, f"{folder}/")
 
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Id of a run → its config as it last ran, flat, by knob name."""
@@ -183,7 +220,8 @@ class RunIndex:
         fingerprints: Mapping[str, bytes] = MappingProxyType({}),
         unless_since: int | None = None,
     ) -> int:
-        """Add or replace these rows, all or none. Without a config the existing one stays.
+        """Add or replace these rows, all or none, and note where the runs are. Without a config the existing
+        one stays.
 
         `fingerprints`: id → fingerprint of what the row was made from. `unless_since`: a revision; rows that
         others wrote after it stay, since they are newer.
@@ -191,6 +229,7 @@ class RunIndex:
         Returns:
             Number of written rows.
         """
+        rows = [*rows]
         documents = [
             {
                 **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "is_alive")},
@@ -205,7 +244,7 @@ class RunIndex:
             return 0
         latest = _NEVER if unless_since is None else unless_since
         with self._writing() as (connection, revision):
-            return sum(
+            written = sum(
                 connection.execute(
                     "INSERT INTO run VALUES (:id, :name, :folder, :control, :is_alive, :row,"
                     " COALESCE(:config, x'7b7d'), :mark, :stamp, :disk)"
@@ -216,11 +255,18 @@ class RunIndex:
                 ).rowcount
                 for document in documents
             )
+        for row, _ in rows:
+            self._write_note(row)
+        return written
 
     def remove(self, ids: Iterable[str]) -> None:
-        """The folders stay."""
+        """Forget these runs; their folders stay."""
+        ids = [*ids]
         with self._writing() as (connection, _):
             connection.executemany("DELETE FROM run WHERE id = ?", [(id_,) for id_ in ids])
+        for id_ in ids:
+            with suppress(OSError):
+                self._note_file(id_).unlink()
 
     def set_whole(self, list_seen: int) -> None:
         """Record that it was built from all folders; `list_seen`: modification time of the user's list at
@@ -235,6 +281,34 @@ class RunIndex:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    # --- notes of where the runs are ----------------------------------------------------------------------
+
+    def noted_ids(self) -> list[RunId]:
+        """Ids of all runs that were ever put, also into an index that is lost."""
+        return [id_ for name in entry_names(self._notes) if (id_ := run_id(name)) is not None]
+
+    def note(self, id_: str) -> dict[str, Any]:
+        """Name, folder, control folder and time of creation of a run; empty if they cannot be read."""
+        try:
+            return check_document(orjson.loads(read_own(self._note_file(id_))), _NOTE_KINDS, frozenset())
+        except (OSError, ValueError):
+            return {}
+
+    def _write_note(self, row: RunRow) -> None:
+        """If it cannot be written, the index alone says where the run is."""
+        values = {name: getattr(row, name) for name in _NOTE_KINDS}
+        if self.note(row.id) != values:
+            with suppress(RltuiError):
+                make_folder(self._notes, mode=0o700)
+                write_atomically(self._note_file(row.id), orjson.dumps(values))
+
+    @property
+    def _notes(self) -> Path:
+        return self.path.parent / "runs"
+
+    def _note_file(self, id_: str) -> Path:
+        return self._notes / id_
 
     # --- the file -----------------------------------------------------------------------------------------
 
@@ -299,6 +373,7 @@ class RunIndex:
                     f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_SCHEMA}; COMMIT;"
                 )
             connection.execute("SELECT stamp, is_whole, list_seen FROM head").fetchone()
+            connection.execute(_VIEW)
         except BaseException:
             connection.close()
             raise
@@ -335,3 +410,31 @@ def _document(content: bytes) -> dict[str, Any]:
         document = orjson.loads(content)
         return document if isinstance(document, dict) else {}
     return {}
+
+
+# --- what the index is not told -----------------------------------------------------------------------------
+
+
+def current_rows(rows: Iterable[RunRow]) -> list[RunRow]:
+    """The rows in the states that every place shows: as the queue has them, or as stalled."""
+    return [_as_supervised(row) for row in rows_beside_queue(rows)]
+
+
+def stopped_supervisors(rows: Iterable[RunRow]) -> frozenset[int]:
+    """Pids of supervisors of these runs that were stopped, by SIGSTOP or ctrl+z."""
+    return frozenset(pid for row in rows if (pid := _stopped_supervisor(row)) is not None)
+
+
+def _as_supervised(row: RunRow) -> RunRow:
+    pid = _stopped_supervisor(row)
+    return row if pid is None else replace(row, state="stalled", reason=no_answer(pid))
+
+
+def _stopped_supervisor(row: RunRow) -> int | None:
+    if not row.is_alive or row.supervisor is None or row.host not in ("", os.uname().nodename):
+        return None
+    from rltui.services.processes import is_stopped, read_process_id  # takes 60 ms: only where one lives
+
+    pid, _ = row.supervisor
+    process = read_process_id(pid)
+    return pid if process is not None and is_stopped(process) else None

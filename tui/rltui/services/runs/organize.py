@@ -192,7 +192,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
     if is_in_trash(row):
         return row
     if folder is None or not folder.is_dir():
-        catalog.forget(index, [row.id])
+        index.remove([row.id])
         return row
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
@@ -258,7 +258,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
     ):  # the metadata go last: until then it is in the list, and can be tried again
         delete([path])
     _remove_empty(folder.parent)
-    catalog.forget(index, [row.id])
+    index.remove([row.id])
 
 
 def _remove_empty(folder: Path) -> None:
@@ -267,11 +267,7 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _refuse_others_inside(index: RunIndex, row: RunRow, folder: Path) -> None:
-    run_names = [
-        row_inside.name
-        for row_inside in index.rows()
-        if row_inside.id != row.id and folder in Path(row_inside.folder).parents
-    ]
+    run_names = [row_inside.name for row_inside in index.below(str(folder)) if row_inside.id != row.id]
     if run_names:
         raise ConflictError(
             f"other runs are in the folder of {row.name}: {join_first(run_names, _MOST_NAMED)}",

@@ -37,11 +37,9 @@ def find_run(index: RunIndex, reference: str) -> RunRow:
     """
     if (row := find_exactly(index, reference)) is not None:
         return row
-    every = index.rows()
-    matches = [row for row in every if row.name.startswith(reference) or row.id.startswith(reference)]
-    if matches:
+    if matches := index.starting_with(reference):
         return _only(reference, _present(matches))
-    names = list(dict.fromkeys(row.name for row in _newest_first(_present(every))))
+    names = list(dict.fromkeys(row.name for row in _newest_first(_present(index.rows()))))
     if not names:
         raise UsageError(f"run not found: {reference}", hint="no runs yet")
     if guess := closest(reference, names):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 
 from rltui.cli.arguments import JSON, NAMED_RUN, RUNS
@@ -44,12 +43,12 @@ def tag(arguments: Arguments) -> int:
 
 
 def _list_tags(index: RunIndex, *, as_json: bool) -> int:
-    counts = Counter(tag for row in index.rows() if row.trashed_at is None for tag in row.tags)
+    counts = index.tags()
     if as_json:
-        print_json(dict(sorted(counts.items())), is_compact=True)
+        print_json(counts, is_compact=True)
     elif counts:
         columns = (Column("TAG", least=8), Column("RUNS", is_right=True))
-        print_table(columns, [(tag, str(counts[tag])) for tag in sorted(counts)])
+        print_table(columns, [(tag, str(count)) for tag, count in counts.items()])
     else:
         print(f"no tags yet; add one: {hints.TAG}")
     return 0

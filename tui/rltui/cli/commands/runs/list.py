@@ -20,8 +20,7 @@ from rltui.core.run_tree import run_tree
 from rltui.core.runs import RunRow
 from rltui.core.text import did_you_mean, truncate, visible
 from rltui.services import screen_state
-from rltui.services.runs.current_rows import current_rows
-from rltui.services.runs.index import RunIndex
+from rltui.services.runs.index import RunIndex, current_rows
 from rltui.views.experiment import state_cell
 from rltui.views.run import FIRST_TO_GO, RunColumn, check_names, column_of, columns_of, known_columns
 from rltui.views.run_filter import RunFilter, parse_filter

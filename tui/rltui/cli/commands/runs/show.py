@@ -15,7 +15,7 @@ from rltui.cli.output import print_json
 from rltui.cli.table import room, wrap
 from rltui.core.runs import RunRow
 from rltui.core.text import visible
-from rltui.services.runs.current_rows import current_rows
+from rltui.services.runs.index import current_rows
 from rltui.views.run import config_value_text, run_details, run_summary
 
 _LABEL_WIDTH = 11
@@ -34,8 +34,7 @@ def show(arguments: Arguments) -> int:
     if arguments.json:
         print_json(asdict(row) | {"config": config}, is_compact=True)
         return 0
-    names: dict[str, str] = {other.id: other.name for other in index.rows()}
-    print("\n".join(_lines(row, config, names)))
+    print("\n".join(_lines(row, config, index.names())))
     return 0
 
 

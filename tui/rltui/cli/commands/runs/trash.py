@@ -45,7 +45,7 @@ _TRASH = (
 def trash(arguments: Arguments) -> int:
     least_s = age_s("--older-than", arguments.older_than) if arguments.older_than else 0.0
     index, now = ready_index(), time.time()
-    rows = [row for row in index.rows() if row.trashed_at is not None and now - row.trashed_at >= least_s]
+    rows = [row for row in index.trashed() if now - (row.trashed_at or 0.0) >= least_s]
     rows.sort(key=lambda row: row.trashed_at or 0.0, reverse=True)
     sizes: dict[str, int] = {row.id: size_bytes(row) for row in rows}
     if not arguments.empty:
