@@ -47,8 +47,8 @@ from rltui.services.runs.checkpoints import (
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import journal_of, read_journal
-from rltui.services.runs.last_config import last_max_steps
 from rltui.services.runs.observed import framework_of, refuse_observed, title_of
+from rltui.services.runs.recorded_config import last_max_steps
 from rltui.services.runs.resume import named_step
 from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
 from rltui.services.runs.run_verdict import read_last_known

@@ -29,7 +29,7 @@ from rltui.services.redaction import without_secrets
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.journal import read_journal
-from rltui.services.runs.run_row import content_file
+from rltui.services.runs.recorded_config import content_file
 from rltui.views.report import FILE_NAME, Draw, ReportFile, RunReport
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")

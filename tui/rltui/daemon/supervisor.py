@@ -24,7 +24,7 @@ from rltui.services.config.step_times import conversion
 from rltui.services.processes import ProcessOwners
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import failures
-from rltui.services.runs.last_config import last_max_steps
+from rltui.services.runs.recorded_config import last_max_steps
 from rltui.services.tmux import TmuxHost
 
 

@@ -1,21 +1,92 @@
-"""The config files of a run as it last read them, even if the files have changed since."""
+"""The config that a run was last started with. Edits since then are for its next start.
+
+Its files are stored by hash in the state folder as the run is read, and survive it; a new run can be made of
+them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rltui import paths
 from rltui.core import hints
 from rltui.core.runs import RunConfigFile, RunRow
 from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.base import Framework
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config import origins
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import parse_file, read_file, sha_of
+from rltui.services.config.files import load_files, read_snapshot, snapshot_dir
 from rltui.services.config.origins import ConfigOrigin
-from rltui.services.config.run_config import RunConfig, self_contained_text, temporary_folder
-from rltui.services.own_files import read_own, write_atomically
-from rltui.services.runs.run_row import content_file
+from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.runs.experiment_files import ExperimentRecord
+
+if TYPE_CHECKING:  # knows how configs are merged: only a new run needs it
+    from rltui.services.config.run_config import RunConfig
+
+
+def last_run_files(record: ExperimentRecord, framework: Framework, run_jobs: Collection[str]) -> ConfigFiles:
+    """The files of its newest attempt, of the run itself if there is any; else the current files."""
+    folders = sorted(
+        record.control.newest_attempts(),
+        key=lambda folder: (
+            folder.parent.name in run_jobs,
+            snapshot_dir(folder).exists() and folder.stat().st_mtime,
+        ),
+        reverse=True,
+    )
+    for folder in folders:
+        with suppress(ConfigError):
+            if snapshot := read_snapshot(folder, framework):
+                return snapshot
+    with suppress(ConfigError):
+        return load_files(record.config_paths, framework)
+    return {}
+
+
+def last_max_steps(
+    record: ExperimentRecord,
+    framework: Framework,
+    run_jobs: Collection[str],
+    files: ConfigFiles | None = None,
+) -> int | None:
+    """Number of steps of the run; `None` if it is unknown. `files`: those of `last_run_files`."""
+    files = last_run_files(record, framework, run_jobs) if files is None else files
+    return framework.run.max_steps(files) if files or record.observed else None
+
+
+def save_config_files(
+    files: ConfigFiles, record: ExperimentRecord, framework: Framework
+) -> tuple[RunConfigFile, ...]:
+    """Store the contents of the files by hash. Returns their paths and hashes."""
+    paths_by_role = {}
+    for name in record.config_files:
+        with suppress(ConfigError):
+            paths_by_role[framework.config.role(name, read_file(Path(name)).data) or Path(name).stem] = name
+    recorded = []
+    for role, file in files.items():
+        sha = sha_of(file.content)
+        path = content_file(sha)
+        with suppress(RltuiError):  # no room: the attempt has a copy
+            if not path.exists():
+                make_folder(path.parent, mode=0o700)
+                write_atomically(path, file.content)
+        default_path = record.config_files[0] if len(record.config_files) == 1 else file.path
+        if (companion := framework.config.companions.get(role)) is not None:
+            default_path = str(Path(default_path).with_name(companion))
+        recorded.append(RunConfigFile(path=paths_by_role.get(role, default_path), sha256=sha))
+    return tuple(recorded)
+
+
+def content_file(sha256: str) -> Path:
+    """Path of the stored content of a run's config file, which survives the run. For the user alone: it may
+    hold secrets.
+    """
+    return paths.state_dir() / "configs" / sha256[:2] / sha256
 
 
 @contextmanager
@@ -26,6 +97,8 @@ def recorded_config(row: RunRow) -> Iterator[RunConfig]:
     Raises:
         ConfigError: if one of them is not recorded, or cannot be read.
     """
+    from rltui.services.config.run_config import RunConfig, self_contained_text, temporary_folder
+
     if not row.configs:
         raise ConfigError(
             f"no config is recorded for {row.name}", hint="it was not started by rltui, or has no config"

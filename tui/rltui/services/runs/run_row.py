@@ -11,33 +11,32 @@ from typing import Any
 
 import orjson
 
-from rltui import paths
 from rltui.core.api import FollowedLog
 from rltui.core.config_data import value_at
 from rltui.core.knobs import Knob
 from rltui.core.run_state import Verdict
-from rltui.core.runs import RunConfigFile, RunMetadata, RunRow
+from rltui.core.runs import RunMetadata, RunRow
 from rltui.core.secrets import mask_value
 from rltui.core.toml.values import same_value
-from rltui.errors import ConfigError, RltuiError
+from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import other_knobs
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, as_passed
 from rltui.services import layout_files
 from rltui.services.config import origins
-from rltui.services.config.config_file import parse_file, read_file, sha_of
+from rltui.services.config.config_file import parse_file
 from rltui.services.gpu.cuda import VISIBLE_DEVICES
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.sources import fill_series_store
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.own_files import read_own
 from rltui.services.processes import AttemptRecord, read_attempt
 from rltui.services.runs.evaluations import read_results
 from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.last_config import last_max_steps, last_run_files
 from rltui.services.runs.observed import framework_of, holds_results, written_config
 from rltui.services.runs.provenance import latest
+from rltui.services.runs.recorded_config import last_max_steps, last_run_files, save_config_files
 from rltui.services.runs.run_folder import run_folder_of
 from rltui.services.runs.run_verdict import read_last_known
 
@@ -69,7 +68,7 @@ class RunReader:
             self.config = _plain(written_config(Path(self._record.run_dir), self._framework.run.locations))
         else:
             self.config = self._flat(self._files)
-        self._config_files = _save_config_files(self._files, self._record, self._framework)
+        self._config_files = save_config_files(self._files, self._record, self._framework)
 
     def sources(self) -> tuple[Path, ...]:
         """Paths that the row depends on, besides rltui's own files of the run."""
@@ -257,36 +256,6 @@ def _union_seconds(spans: Sequence[tuple[float, float]]) -> float:
         total += max(0.0, end - max(begin, until))
         until = max(until, end)
     return total
-
-
-def _save_config_files(
-    files: ConfigFiles, record: ExperimentRecord, framework: Framework
-) -> tuple[RunConfigFile, ...]:
-    """The config files, with their contents stored by hash."""
-    paths_by_role = {}
-    for name in record.config_files:
-        with suppress(ConfigError):
-            paths_by_role[framework.config.role(name, read_file(Path(name)).data) or Path(name).stem] = name
-    recorded = []
-    for role, file in files.items():
-        sha = sha_of(file.content)
-        path = content_file(sha)
-        with suppress(RltuiError):  # no room: the attempt has a copy
-            if not path.exists():
-                make_folder(path.parent, mode=0o700)
-                write_atomically(path, file.content)
-        default_path = record.config_files[0] if len(record.config_files) == 1 else file.path
-        if (companion := framework.config.companions.get(role)) is not None:
-            default_path = str(Path(default_path).with_name(companion))
-        recorded.append(RunConfigFile(path=paths_by_role.get(role, default_path), sha256=sha))
-    return tuple(recorded)
-
-
-def content_file(sha256: str) -> Path:
-    """Path of the stored content of a run's config file, which survives the run. For the user alone: it may
-    hold secrets.
-    """
-    return paths.state_dir() / "configs" / sha256[:2] / sha256
 
 
 def _flat(framework: Framework, files: ConfigFiles) -> dict[str, Any]:
