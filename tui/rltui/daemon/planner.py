@@ -88,9 +88,11 @@ class Planner:
                 written or stopped.
             RltuiError: if the framework cannot be run, or the disk is full.
         """
+        if request.action in ("stop", "free") or (request.action in EDITS and not request.restart):
+            return request
         planned = await self.plan_with_edit(request)
         plan, edit = planned.plan, planned.edit
-        if plan.blocked or not (plan.stop and plan.start) or (edit is not None and not request.restart):
+        if plan.blocked or not (plan.stop and plan.start):
             return request
         files = edit.after if edit is not None else self._config.document.files
         run_id = self._observation.run_id
