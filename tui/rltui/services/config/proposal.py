@@ -46,10 +46,6 @@ class Proposal:
     """Author in words; empty if unknown."""
 
     @property
-    def changed(self) -> tuple[str, ...]:
-        return tuple(self.readers)
-
-    @property
     def blocked(self) -> bool:
         return any(problem.is_error for problem in self.problems)
 
