@@ -10,8 +10,9 @@ from rltui.core.knobs import Knob
 from rltui.core.layout import Layout
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC, added_knob, other_knobs
+from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
+from rltui.frameworks.plain_knobs import added_knob, other_knobs
 from rltui.frameworks.tinyrl import TINYRL
 
 FILES: ConfigFiles = {"run": ConfigFile("run", "run.toml", {"lr": 1e-3, "serve": {"len": 8, "tp": 1}}, {})}

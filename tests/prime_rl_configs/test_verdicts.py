@@ -21,8 +21,7 @@ from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 from rltui.core.config_report import Problem
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFile
-from rltui.frameworks.prime_rl.configs import CURRENT, snapshots
-from rltui.frameworks.prime_rl.detection import role_in
+from rltui.frameworks.prime_rl.configs import CURRENT, role_in, snapshots
 
 pytestmark = [pytest.mark.primerl, pytest.mark.timeout(900)]
 FIXTURES = Path(__file__).parents[1] / "data" / "prime_rl" / "era_c"

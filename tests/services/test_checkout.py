@@ -15,7 +15,7 @@ from rltui.core.template import Missing
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.evaluation import Program
-from rltui.frameworks.prime_rl.detection import CHECKOUT
+from rltui.frameworks.prime_rl.generation import CHECKOUT
 from rltui.services import trust
 from rltui.services.checkout import NearbyCheckout, console_scripts, generation_of, interpreter
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT
-from rltui.frameworks.prime_rl.detection import fit_in, role_in
+from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT, fit_in, role_in
 
 
 def generations(path: str, data: Mapping[str, Any]) -> Mapping[str, str | None]:

@@ -15,7 +15,7 @@ from rltui.core.template import Missing, TemplateValue
 from rltui.frameworks.answers import no
 from rltui.frameworks.base import Checkout
 from rltui.frameworks.inputs import ConfigFiles, RunContext
-from rltui.frameworks.prime_rl import configs, detection, framework, generation, ports
+from rltui.frameworks.prime_rl import configs, framework, generation, ports
 from rltui.frameworks.prime_rl.values import count, is_table
 
 _OPTION, _READS_DUMP, _HAS_DUMP = "--config", "launcher reads dump_config", "config has dump_config"
@@ -28,10 +28,10 @@ CHECKOUT = Checkout(
     variable="RLTUI_MEDARC",
     programs=("medarc_train", "inference", "orchestrator", "sft", "torchrun"),
     generations=(
-        (f"prime-rl/{detection.CHECKOUT.generations[0][0]}", configs.CURRENT),
+        (f"prime-rl/{generation.CHECKOUT.generations[0][0]}", configs.CURRENT),
         ("medarc_rl/medarc_train.py", "medarc"),
     ),
-    merges_tables=f"prime-rl/{detection.CHECKOUT.merges_tables}",
+    merges_tables=f"prime-rl/{generation.CHECKOUT.merges_tables}",
     traits=(
         (_OPTION, "medarc_rl/medarc_train.py", '"--config"'),
         (_READS_DUMP, "medarc_rl/launchers/rl_local.py", "config.dump_config"),
@@ -136,7 +136,10 @@ _GENERATION = replace(
     cluster_layouts={"rl": "medarc-slurm", "sft": "medarc-sft-slurm"},
     signs=(),
     checkout=CHECKOUT,
-    sources=tuple(f"prime-rl/{pattern}" for pattern in detection.SOURCES),
+    models=replace(
+        generation.MERGED.models,
+        sources=tuple(f"prime-rl/{pattern}" for pattern in generation.MERGED.models.sources),
+    ),
     job_on_one_gpu=("--single-gpu",),
     further_values=_values,
     merges_deeply=no,

@@ -127,14 +127,14 @@ def _shape(path: str, data: Mapping[str, Any]) -> str:
 
 
 def _not_alone(path: str, data: Mapping[str, Any]) -> str:
-    from rltui.frameworks.prime_rl.detection import not_alone
+    from rltui.frameworks.prime_rl.configs import not_alone
 
     return not_alone(path, data)
 
 
 def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:
     """The default candidate if no checkout is at hand: for files since summer 2026 the newest."""
-    from rltui.frameworks.prime_rl.detection import is_of_summer
+    from rltui.frameworks.prime_rl.configs import is_of_summer
 
     return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
 

@@ -12,7 +12,7 @@ from rltui.frameworks.base import Checkout
 from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.frameworks.prime_rl import detection
+from rltui.frameworks.prime_rl import generation
 from rltui.services import trust
 from rltui.services.config.config_file import read_file
 from rltui.services.config.models import FrameworkModels
@@ -58,7 +58,7 @@ MODELS = ConfigModels(
     models={"rl": ("prime_rl.newer:RLConfig", "prime_rl.configs.rl:RLConfig")},
     sources=("src/**/*.py",),
     packages=("prime-rl", "orjson"),
-    stand_ins=detection.STAND_INS,
+    stand_ins=generation.CURRENT.models.stand_ins,
 )
 FRAMEWORK = answering(
     GENERIC,

@@ -13,9 +13,8 @@ from functools import partial
 from rltui.core.config_schema import ConfigSchema
 from rltui.frameworks.answers import unknown
 from rltui.frameworks.base import Framework, Given
-from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.inputs import ConfigFile
-from rltui.frameworks.prime_rl import configs, derived_values, detection, generation, log_lines, rules, values
+from rltui.frameworks.prime_rl import configs, derived_values, generation, log_lines, rules, values
 from rltui.frameworks.prime_rl.evaluation import evaluation_of
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.gpu_needs import gpu_needs_of
@@ -26,26 +25,6 @@ from rltui.frameworks.prime_rl.servers import PrimeRlServers
 from rltui.frameworks.prime_rl.tables import table_problems
 from rltui.frameworks.progress import Progress
 from rltui.frameworks.schemas import Grammar, SchemaConfig
-
-_SFT = "prime_rl.trainer.sft.config:SFTTrainerConfig"
-MODELS = {
-    "rl": ("prime_rl.configs.rl:RLConfig", "prime_rl.rl:RLConfig"),
-    "sft": ("prime_rl.configs.sft:SFTConfig", _SFT),
-}
-"""Locations of the models of files for launchers."""
-_MODELS_OF_PROGRAMS = {
-    "trainer": ("prime_rl.trainer.rl.config:RLTrainerConfig", "prime_rl.configs.trainer:TrainerConfig"),
-    "orchestrator": (
-        "prime_rl.orchestrator.config:OrchestratorConfig",
-        "prime_rl.configs.orchestrator:OrchestratorConfig",
-    ),
-    "inference": (
-        "prime_rl.inference.config:InferenceConfig",
-        "prime_rl.configs.inference:InferenceConfig",
-    ),
-    "sft": (_SFT,),
-}
-
 
 _PROGRESS = Progress(facts=log_lines.FACTS, log_row=log_lines.log_row, log_marks=log_lines.MARKS)
 """The same in every generation: only the latest writes a metrics file, too."""
@@ -70,15 +49,10 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
         signs=g.signs,
         config=replace(
             reader.side,
-            role=partial(detection.role_in, g.id),
-            fit=unknown if g.is_contained else partial(detection.fit_in, g.id),
+            role=partial(configs.role_in, g.id),
+            fit=unknown if g.is_contained else partial(configs.fit_in, g.id),
             required=tuple(frozenset({role}) for role in programs),
-            models=ConfigModels(
-                MODELS if g.has_launchers else _MODELS_OF_PROGRAMS,
-                g.sources,
-                detection.PACKAGES,
-                stand_ins=detection.STAND_INS,
-            ),
+            models=g.models,
             merges_deeply=g.merges_deeply,
         ),
         launch=PrimeRlLaunch(run, needs.engine).side,
@@ -112,7 +86,7 @@ def _grammar(g: Generation, schemas: Mapping[str, ConfigSchema]) -> Grammar:
         switches=configs.SWITCHES,
         rules=rules.rules,
         readers=values.servers_of,
-        following=lambda _, values_, names: configs.defaults(values_, names),
+        following=lambda _, values_, names: derived_values.defaults(values_, names),
         further=table_problems,
         derived=lambda _, values_, names: derived_values.derived(values_, names),
         batch_knobs=lambda _, names: derived_values.batch_knobs(names),

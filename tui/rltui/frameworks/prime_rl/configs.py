@@ -1,4 +1,4 @@
-"""The config files of every generation: the available schemas, the one that a file fits, and our overlay.
+"""The config files of every generation: their schemas, which one a file fits, and the program that reads it.
 
 The schemas come from prime-rl's own models at the commits that they name; the newest, without a commit,
 is put together from single files.
@@ -7,31 +7,20 @@ is put together from single files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, partial
+from pathlib import PurePath
 from typing import Any
 
+from rltui.core import hints
 from rltui.core.config_data import leaves
 from rltui.core.config_schema import ConfigSchema
-from rltui.core.rules import Values, is_on, own
-from rltui.core.toml.values import TomlValue
-from rltui.frameworks.prime_rl.rules import (
-    BROADCAST,
-    LORA_RANKS,
-    PAIR,
-    TRAIN,
-    batch_knobs,
-    entries,
-    gpus_of,
-    has_inference,
-    int_value,
-    is_one_file,
-    is_today,
-)
-from rltui.frameworks.prime_rl.values import ENGINE_ABOVE, data_file
-from rltui.frameworks.schemas import Names, Overlay
+from rltui.frameworks.inputs import Parsed
+from rltui.frameworks.prime_rl.values import data_file
+from rltui.frameworks.schemas import Overlay
+from rltui.frameworks.verifiers.files import is_vf_rl
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
 """Ids of the generations: three files (2025), one `rl.toml` (until August 2026), since then run folders."""
@@ -59,6 +48,13 @@ _DATES: Mapping[str, tuple[str, ...]] = {
 
 NEVER = "9999"
 """A day after all schemas."""
+
+_OF_OVERLAYS = frozenset(
+    {"output_dir", "slurm", "deployment", "run", "log", "max_steps", "wandb", "monitors"}
+)
+"""Keys about place and manner of a run only."""
+_NAMES = {"orch": "orchestrator", "infer": "inference", "train": "trainer"}
+"""Part of a file name → role: only used if the keys do not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,101 +107,86 @@ def _document(day: str) -> Mapping[str, Any]:
     return document
 
 
-# --- defaults that follow from other values ---
-
-_DEFAULT_BATCH = 128
-"""Rollouts, if the file sets neither their number nor a number of tokens."""
-_WILD = 1e9
-"""Factors from here on are nonsense."""
+# --- which program of which generation reads a file ---
 
 
-def defaults(values: Values, names: Names) -> Mapping[str, TomlValue]:
-    v = dict(values)
-    result: dict[str, TomlValue] = {}
-
-    def set_default(name: str, value: TomlValue) -> None:
-        """Set a default, unless the file sets the value."""
-        if name in v:
-            result[name] = value
-            if own(v, name) is None:
-                v[name] = value
-
-    knobs = batch_knobs(names)
-    by_tokens = bool(knobs.token_batch_size) and v.get(knobs.token_batch_size) is not None
-    if knobs.token_batch_size and own(v, knobs.batch_size) is None:
-        set_default(knobs.batch_size, None if by_tokens else _DEFAULT_BATCH)
-    if knobs.inflight is not None and not by_tokens and isinstance(batch := v.get(knobs.batch_size), int):
-        factor = v.get(knobs.oversampling or "")
-        set_default(
-            knobs.inflight,
-            int(batch * factor) if isinstance(factor, int | float) and factor < _WILD else batch,
-        )
-    if is_one_file(names):
-        _set_deployment(v, names, set_default)
-    for at in ("", "sft."):
-        if is_on(v.get(f"{at}inference")):
-            _set_inference(at, v, names, set_default)
-    if is_on(v.get("sft.eval")):
-        fast = is_on(v.get("sft.inference")) and not is_on(v.get("sft.model.lora"))
-        set_default(f"sft.{BROADCAST}", "nccl" if fast else "filesystem")
-    for group in (names("train_source"), names("eval_source"), "sft.eval.source"):
-        _set_sources(group, v, names, set_default)
-    return result
+def role_in(generation: str, path: str, data: Mapping[str, Any]) -> str | None:
+    """A file's role in this generation; `None` for one that none of its programs reads alone."""
+    return (_part_or_sft if generation == SPLIT else _rl_or_sft)(path, data)
 
 
-SetDefault = Callable[[str, TomlValue], None]
+def fit_in(generation: str, parsed: Parsed) -> int | None:
+    """Number of keys of some files that this generation does not know; `None` if its programs do not read
+    them together. A file that is only recognised by its keys must have more known than strange ones.
+    """
+    roles = [role_in(generation, path, data) for path, data in parsed]
+    if None in roles or len(set(roles)) < len(roles):
+        return None
+    is_alone = generation == SPLIT and len(parsed) == 1 and roles[0] in PARTS
+    judge = best_alone if is_alone else partial(best, generation)
+    fits: list[Fit] = [judge(str(role), data)[1] for role, (_, data) in zip(roles, parsed, strict=True)]
+    is_told = [role == "rl" or not data for role, (_, data) in zip(roles, parsed, strict=True)]
+    if all(is_certain or fit_.known > fit_.strange for is_certain, fit_ in zip(is_told, fits, strict=True)):
+        return sum(fit_.strange for fit_ in fits)
+    return None
 
 
-def _set_deployment(v: Values, names: Names, set_default: SetDefault) -> None:
-    """Defaults that the `rl` launcher computes."""
-    ranks = gpus_of(v, "train")
-    together = max(1, int_value(v, "trainer.model.cp", 1)) * max(1, int_value(v, "trainer.model.tp", 1))
-    if ranks > 1 and (TRAIN in v or "trainer_gpu_ids" in v):
-        set_default("orchestrator.num_train_workers", max(1, ranks // together))
-    if is_today(names):
-        set_default("orchestrator.pad_to_multiple_of", max(1, int_value(v, "trainer.model.cp", 1)))
-    lora = names("lora")
-    adapted = is_on(v.get(lora))
-    if names.has("rollout_transport"):
-        if v.get(BROADCAST) is None:
-            set_default(BROADCAST, "nccl" if has_inference(v) and not adapted else "filesystem")
-        for role in (*PAIR, "inference"):
-            set_default(f"{role}.{BROADCAST}", v.get(BROADCAST))
-        set_default("rollout_transport.type", v.get("trainer.rollout_transport.type"))
-    set_default(names("served_template"), v.get("trainer.tokenizer.chat_template"))
-    if adapted:
-        rank = v.get(f"{lora}.rank")
-        for key in ("rank", "alpha"):
-            set_default(f"{names('policy_lora')}.{key}", v.get(f"{lora}.{key}"))
-        if has_inference(v):
-            set_default(names("enable_lora"), True)
-            fitting = (rank_ for rank_ in LORA_RANKS if isinstance(rank, int) and rank_ >= rank)
-            set_default(names("max_lora_rank"), next(fitting, rank))
+def is_of_summer(data: Mapping[str, Any]) -> bool:
+    """Whether a file is from May 2026 on, by keys that came then."""
+    role = _rl_or_sft("", data)
+    if role is None:
+        return False
+    old_misfit = min(fit(schema, data).strange for schema in snapshots(MERGED, role, until="2026-05"))
+    return old_misfit > min(best(generation_, role, data)[1].strange for generation_ in (MERGED, CURRENT))
 
 
-def _set_inference(at: str, v: Values, names: Names, set_default: SetDefault) -> None:
-    copies, servers = f"{at}{names('data_parallel')}", f"{at}{names('api_servers')}"
-    gpus = int_value(v, names("sft_infer_gpus"), 1) if at else gpus_of(v, "infer")
-    tensor = int_value(v, f"{at}{names('tensor_parallel')}", 1)
-    if is_one_file(names) or at:
-        if gpus and tensor and gpus % tensor == 0:
-            set_default(copies, gpus // tensor)
-        set_default(
-            servers, 1 if v.get(f"{at}{names('enable_lora')}") is True else max(1, gpus // max(1, tensor))
-        )
-    set_default(f"{at}inference.backend_port", int_value(v, f"{at}inference.server.port") + ENGINE_ABOVE)
+def not_alone(path: str, data: Mapping[str, Any]) -> str:
+    """Description of a file that no generation accepts by itself; empty if nothing tells."""
+    if data and data.keys() <= _OF_OVERLAYS:
+        return f"has only {', '.join(data)}: an overlay; name its base before it: @ BASE.toml @ {path}"
+    evals = {"source", "env", "taskset"} & data.keys()
+    if evals and {"model", "sampling", "client", "select", "num_examples"} & data.keys():
+        return f"is an evaluation config; to evaluate a run: {hints.EVAL_ENV(model='NAME')}"
+    return ""
 
 
-def _set_sources(group_key: str, v: Values, names: Names, set_default: SetDefault) -> None:
-    """Keys that a source lacks come from its group, or the group size of all."""
-    group = group_key.rpartition(".")[0]
-    for index, entry in enumerate(entries(v, group_key)):
-        prefix = f"{group_key}.{index}."
-        for name in [name_ for name_ in v if name_.startswith(prefix)]:
-            key = name.removeprefix(prefix)
-            group_name = f"{group}.{key}"
-            if key == "group_size" and group_name not in v:
-                group_name = names("group_size")
-            of_another = key.startswith("env") or (key.startswith("algo.") and "algo" in entry)
-            if v.get(group_name) is not None and not isinstance(v[group_name], Mapping) and not of_another:
-                set_default(name, v[group_name])
+def _rl_or_sft(path: str, data: Mapping[str, Any]) -> str | None:
+    del path
+    if is_vf_rl(data):
+        return None
+    if any(isinstance(data.get(part), Mapping) for part in ("orchestrator", "trainer")):
+        return "rl"
+    return "sft" if _is_sft(data) else None
+
+
+def _is_sft(data: Mapping[str, Any]) -> bool:
+    """It trains on rows: the trainers of RL only know `[data.fake]`."""
+    table = data.get("data")
+    return isinstance(table, Mapping) and bool(table.keys() - {"fake"})
+
+
+def _part_or_sft(path: str, data: Mapping[str, Any]) -> str | None:
+    if any(part in data for part in ("orchestrator", "trainer")) or is_vf_rl(data):
+        return None
+    if _is_sft(data):
+        return "sft"
+    eras = (SPLIT,) if data.keys() <= _OF_OVERLAYS else (SPLIT, MERGED, CURRENT)
+    return next((part for era in eras if (part := _part(path, data, era))), None)
+
+
+def _part(path: str, data: Mapping[str, Any], generation: str) -> str | None:
+    """The program that a separate file is for; decided by its name if several fit."""
+    stem = PurePath(path).stem.lower()
+    named_role = next((role for name_part, role in _NAMES.items() if name_part in stem), None)
+    fits = {part: best(generation, part, data)[1] for part in PARTS}
+    least = min(fit_.strange for fit_ in fits.values())
+    likely = [part for part, fit_ in fits.items() if fit_.strange == least and fit_.known > fit_.strange]
+    if not data:
+        return named_role
+    if named_role in likely or not likely:
+        return named_role if named_role in likely else None
+    return max(likely, key=lambda part: _AMONG_EQUALS.index(part))
+
+
+_AMONG_EQUALS = ("orchestrator", "trainer", "inference")
+"""Order of preference if keys and name tell nothing, the last first: a model alone is for inference."""

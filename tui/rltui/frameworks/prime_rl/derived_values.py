@@ -1,16 +1,123 @@
-"""Values derived from prime-rl's config files, once for all generations."""
+"""Values that follow from prime-rl's config files, of all generations: defaults, and figures of a step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from rltui.core.batch import BatchKnobs, accumulation, batch_values, derived_value, packing_values, sft_tokens
 from rltui.core.bottleneck import BottleneckKnobs
 from rltui.core.config_report import DerivedValue
-from rltui.core.gpu.training import Training
-from rltui.core.rules import Values, is_on
+from rltui.core.rules import Values, is_on, own
+from rltui.core.toml.values import TomlValue
 from rltui.frameworks.prime_rl import rules
+from rltui.frameworks.prime_rl.values import ENGINE_ABOVE
 from rltui.frameworks.schemas import Names
+
+# --- defaults ---
+
+_DEFAULT_BATCH = 128
+"""Rollouts, if the file sets neither their number nor a number of tokens."""
+_WILD = 1e9
+"""Factors from here on are nonsense."""
+
+
+def defaults(values: Values, names: Names) -> Mapping[str, TomlValue]:
+    v = dict(values)
+    result: dict[str, TomlValue] = {}
+
+    def set_default(name: str, value: TomlValue) -> None:
+        """Set a default, unless the file sets the value."""
+        if name in v:
+            result[name] = value
+            if own(v, name) is None:
+                v[name] = value
+
+    knobs = rules.batch_knobs(names)
+    by_tokens = bool(knobs.token_batch_size) and v.get(knobs.token_batch_size) is not None
+    if knobs.token_batch_size and own(v, knobs.batch_size) is None:
+        set_default(knobs.batch_size, None if by_tokens else _DEFAULT_BATCH)
+    if knobs.inflight is not None and not by_tokens and isinstance(batch := v.get(knobs.batch_size), int):
+        factor = v.get(knobs.oversampling or "")
+        set_default(
+            knobs.inflight,
+            int(batch * factor) if isinstance(factor, int | float) and factor < _WILD else batch,
+        )
+    if rules.is_one_file(names):
+        _set_deployment(v, names, set_default)
+    for at in ("", "sft."):
+        if is_on(v.get(f"{at}inference")):
+            _set_inference(at, v, names, set_default)
+    if is_on(v.get("sft.eval")):
+        fast = is_on(v.get("sft.inference")) and not is_on(v.get("sft.model.lora"))
+        set_default(f"sft.{rules.BROADCAST}", "nccl" if fast else "filesystem")
+    for group in (names("train_source"), names("eval_source"), "sft.eval.source"):
+        _set_sources(group, v, names, set_default)
+    return result
+
+
+SetDefault = Callable[[str, TomlValue], None]
+
+
+def _set_deployment(v: Values, names: Names, set_default: SetDefault) -> None:
+    """Defaults that the `rl` launcher computes."""
+    ranks = rules.gpus_of(v, "train")
+    together = max(1, rules.int_value(v, "trainer.model.cp", 1)) * max(
+        1, rules.int_value(v, "trainer.model.tp", 1)
+    )
+    if ranks > 1 and (rules.TRAIN in v or "trainer_gpu_ids" in v):
+        set_default("orchestrator.num_train_workers", max(1, ranks // together))
+    if rules.is_today(names):
+        set_default("orchestrator.pad_to_multiple_of", max(1, rules.int_value(v, "trainer.model.cp", 1)))
+    lora = names("lora")
+    adapted = is_on(v.get(lora))
+    if names.has("rollout_transport"):
+        if v.get(rules.BROADCAST) is None:
+            set_default(rules.BROADCAST, "nccl" if rules.has_inference(v) and not adapted else "filesystem")
+        for role in (*rules.PAIR, "inference"):
+            set_default(f"{role}.{rules.BROADCAST}", v.get(rules.BROADCAST))
+        set_default("rollout_transport.type", v.get("trainer.rollout_transport.type"))
+    set_default(names("served_template"), v.get("trainer.tokenizer.chat_template"))
+    if adapted:
+        rank = v.get(f"{lora}.rank")
+        for key in ("rank", "alpha"):
+            set_default(f"{names('policy_lora')}.{key}", v.get(f"{lora}.{key}"))
+        if rules.has_inference(v):
+            set_default(names("enable_lora"), True)
+            fitting = (rank_ for rank_ in rules.LORA_RANKS if isinstance(rank, int) and rank_ >= rank)
+            set_default(names("max_lora_rank"), next(fitting, rank))
+
+
+def _set_inference(at: str, v: Values, names: Names, set_default: SetDefault) -> None:
+    copies, servers = f"{at}{names('data_parallel')}", f"{at}{names('api_servers')}"
+    gpus = rules.int_value(v, names("sft_infer_gpus"), 1) if at else rules.gpus_of(v, "infer")
+    tensor = rules.int_value(v, f"{at}{names('tensor_parallel')}", 1)
+    if rules.is_one_file(names) or at:
+        if gpus and tensor and gpus % tensor == 0:
+            set_default(copies, gpus // tensor)
+        set_default(
+            servers, 1 if v.get(f"{at}{names('enable_lora')}") is True else max(1, gpus // max(1, tensor))
+        )
+    set_default(
+        f"{at}inference.backend_port", rules.int_value(v, f"{at}inference.server.port") + ENGINE_ABOVE
+    )
+
+
+def _set_sources(group_key: str, v: Values, names: Names, set_default: SetDefault) -> None:
+    """Keys that a source lacks come from its group, or the group size of all."""
+    group = group_key.rpartition(".")[0]
+    for index, entry in enumerate(rules.entries(v, group_key)):
+        prefix = f"{group_key}.{index}."
+        for name in [name_ for name_ in v if name_.startswith(prefix)]:
+            key = name.removeprefix(prefix)
+            group_name = f"{group}.{key}"
+            if key == "group_size" and group_name not in v:
+                group_name = names("group_size")
+            of_another = key.startswith("env") or (key.startswith("algo.") and "algo" in entry)
+            if v.get(group_name) is not None and not isinstance(v[group_name], Mapping) and not of_another:
+                set_default(name, v[group_name])
+
+
+# --- figures ---
 
 
 def batch_knobs(names: Names) -> BatchKnobs | None:
@@ -132,32 +239,3 @@ def _sft(v: Values, names: Names) -> Iterator[DerivedValue]:
         yield accumulation(v, batch=batch, micro=micro, name=f"{name} on one GPU")
     else:
         yield accumulation(v, batch=batch, micro=micro, ranks=gpus // together, name=name)
-
-
-_OFF_DEVICE = ("lora", "experimental.lora", "optim_cpu_offload", "fsdp_cpu_offload", "full_offload")
-"""Keys of `[model]` that leave less on the device than full weights, gradients and moments."""
-
-
-def training(v: Values, names: Names) -> Training | None:
-    """Values that decide about the memory of `sft`; `None` without rows to train on."""
-    batch, micro, seq_len = (
-        v.get(f"sft.data.{key}") for key in ("batch_size", "micro_batch_size", "seq_len")
-    )
-    if not (batch and micro and seq_len):
-        return None
-    gpus, together = (
-        v.get(names("sft_gpus")) or 1,
-        (v.get("sft.model.cp") or 1) * (v.get("sft.model.tp") or 1),
-    )
-    return Training(
-        "sft",
-        v.get("sft.model.name"),
-        micro,
-        seq_len,
-        batch // max(1, gpus // together),
-        "data.micro_batch_size",
-        "data.seq_len",
-        processes=gpus,
-        recomputes=is_on(v.get("sft.model.ac")),
-        is_full=not any(is_on(v.get(f"sft.model.{key}")) for key in _OFF_DEVICE) and together == 1,
-    )

@@ -8,14 +8,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from rltui.core.template import TemplateValue
 from rltui.frameworks.answers import no, no_values, yes
 from rltui.frameworks.base import Checkout
+from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.inputs import ConfigFiles, RunContext
-from rltui.frameworks.prime_rl import configs, detection
+from rltui.frameworks.prime_rl import configs
 from rltui.frameworks.run_settings import RunFiles
+
+CHECKOUT = Checkout(
+    project="prime-rl",
+    variable="RLTUI_PRIME_RL",
+    programs=("rl", "inference", "orchestrator", "trainer", "sft", "torchrun"),
+    generations=(
+        ("packages/prime-rl-configs/src/prime_rl/configs/monitors.py", configs.CURRENT),
+        ("packages/prime-rl-configs/src/prime_rl/configs/eval.py", configs.CURRENT),
+        ("src/prime_rl/entrypoints/dashboard.py", configs.CURRENT),
+        ("src/prime_rl/entrypoints", configs.MERGED),
+        ("src/prime_rl/configs", configs.MERGED),
+        ("src/prime_rl", configs.SPLIT),
+    ),
+    merges_tables="src/prime_rl/utils/pydantic_config.py",
+)
+"""All three generations call themselves the same; what lies in the tree tells them apart. Today's has
+run folders, which came two days before `monitors.py` (2026-08-15, 9975d8868); the other two are of autumn."""
+_SFT_CONFIG = "prime_rl.trainer.sft.config:SFTTrainerConfig"
+_OF_LAUNCHERS = {
+    "rl": ("prime_rl.configs.rl:RLConfig", "prime_rl.rl:RLConfig"),
+    "sft": ("prime_rl.configs.sft:SFTConfig", _SFT_CONFIG),
+}
+_OF_PROGRAMS = {
+    "trainer": ("prime_rl.trainer.rl.config:RLTrainerConfig", "prime_rl.configs.trainer:TrainerConfig"),
+    "orchestrator": (
+        "prime_rl.orchestrator.config:OrchestratorConfig",
+        "prime_rl.configs.orchestrator:OrchestratorConfig",
+    ),
+    "inference": (
+        "prime_rl.inference.config:InferenceConfig",
+        "prime_rl.configs.inference:InferenceConfig",
+    ),
+    "sft": (_SFT_CONFIG,),
+}
+_MODELS = ConfigModels(
+    _OF_LAUNCHERS,
+    sources=(
+        "packages/prime-rl-configs/src/**/*.py",
+        "src/prime_rl/configs/**/*.py",
+        "src/prime_rl/**/config*.py",
+    ),
+    packages=("prime-rl", "prime-rl-configs", "verifiers", "vllm"),
+    stand_ins=str(Path(__file__).parents[1] / "verifiers" / "stand_ins.py"),
+)
+"""Config classes of all generations in the tree, and packages whose versions decide about the keys, and their
+meaning.
+"""
+
 
 _TRAINER_HALF = "checkpoints/step_{step}/trainer/.metadata"
 """File that torch writes last."""
@@ -113,9 +163,8 @@ class Generation:
     """… from before this day."""
     is_contained: bool = field(default=False, kw_only=True)
     """A project that contains a release: recognized by its own checkout alone."""
-    checkout: Checkout = field(default=detection.CHECKOUT, kw_only=True)
-    sources: tuple[str, ...] = field(default=detection.SOURCES, kw_only=True)
-    """Locations of the config classes in that checkout."""
+    checkout: Checkout = field(default=CHECKOUT, kw_only=True)
+    models: ConfigModels = field(default=_MODELS, kw_only=True)
     job_on_one_gpu: tuple[str, ...] = field(default=(), kw_only=True)
     """Same as in `base.Framework`."""
     further_values: FurtherValues = field(default=no_values, kw_only=True)
@@ -192,6 +241,7 @@ SPLIT = Generation(
     id=configs.SPLIT,
     title="prime-rl, three files (2025)",
     schemas=configs.SPLIT,
+    models=replace(_MODELS, models=_OF_PROGRAMS),
     layouts={**dict.fromkeys(configs.PARTS, "prime-rl-split"), "sft": "prime-rl-sft"},
     signs=("logs/*.stdout", "logs/rl.log", "logs/orchestrator.log", "logs/trainer/rank_*.log"),
     rl_files=_SPLIT_RL,

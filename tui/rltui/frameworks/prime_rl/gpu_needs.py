@@ -9,13 +9,14 @@ from rltui.core.config_data import value_at
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
 from rltui.core.kinds import is_number
+from rltui.core.rules import Values, is_on
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.frameworks.prime_rl import derived_values, values
+from rltui.frameworks.prime_rl import values
 from rltui.frameworks.prime_rl.run_config import RunConfig
-from rltui.frameworks.schemas import SchemaConfig
+from rltui.frameworks.schemas import Names, SchemaConfig
 
 _UTILIZATION = 0.9
 """vLLM's own default; prime-rl does not change it."""
@@ -60,9 +61,38 @@ def gpu_needs_of(config: RunConfig, reader: SchemaConfig) -> GpuNeeds:
     def training(files: ConfigFiles) -> Training | None:
         """Training of `sft`. `None` while a value has a wrong type or is out of bounds."""
         sound_values = reader.sound_values(files) if "sft" in files else None
-        return None if sound_values is None else derived_values.training(sound_values, reader.names(files))
+        return None if sound_values is None else _training(sound_values, reader.names(files))
 
     return GpuNeeds(count=count, engine=engine, training=training)
+
+
+_OFF_DEVICE = ("lora", "experimental.lora", "optim_cpu_offload", "fsdp_cpu_offload", "full_offload")
+"""Keys of `[model]` that leave less on the device than full weights, gradients and moments."""
+
+
+def _training(v: Values, names: Names) -> Training | None:
+    """Values that decide about the memory of `sft`; `None` without rows to train on."""
+    batch, micro, seq_len = (
+        v.get(f"sft.data.{key}") for key in ("batch_size", "micro_batch_size", "seq_len")
+    )
+    if not (batch and micro and seq_len):
+        return None
+    gpus, together = (
+        v.get(names("sft_gpus")) or 1,
+        (v.get("sft.model.cp") or 1) * (v.get("sft.model.tp") or 1),
+    )
+    return Training(
+        "sft",
+        v.get("sft.model.name"),
+        micro,
+        seq_len,
+        batch // max(1, gpus // together),
+        "data.micro_batch_size",
+        "data.seq_len",
+        processes=gpus,
+        recomputes=is_on(v.get("sft.model.ac")),
+        is_full=not any(is_on(v.get(f"sft.model.{key}")) for key in _OFF_DEVICE) and together == 1,
+    )
 
 
 def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:

@@ -17,7 +17,7 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import UsageError
 from rltui.frameworks.inputs import RunContext
 from rltui.frameworks.launch import PortKnob
-from rltui.frameworks.prime_rl.detection import is_of_summer
+from rltui.frameworks.prime_rl.configs import is_of_summer
 from rltui.frameworks.prime_rl.generation import ATTEMPT_LOGS, Generation
 from rltui.frameworks.prime_rl.values import (
     ENGINE_ABOVE,

@@ -24,8 +24,8 @@ from rltui.core.secrets import MASK
 from rltui.core.toml.values import TomlValue, read_value, same_value
 from rltui.errors import ConfigError, ConflictError, NotFoundError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import added_knob
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
+from rltui.frameworks.plain_knobs import added_knob
 from rltui.services.config import origins
 from rltui.services.config.change import FileChange, unified_diff
 from rltui.services.config.config_file import parse_file, sha_of, with_key

@@ -10,8 +10,8 @@ from rltui.core.config_report import KnobInfo, PendingKnob
 from rltui.core.knobs import Knob
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import ANY_COMPONENT, above, other_knobs
 from rltui.frameworks.inputs import ConfigFiles, as_passed
+from rltui.frameworks.plain_knobs import ANY_COMPONENT, above, other_knobs
 from rltui.services.config.change import FileChange
 
 Running = Mapping[str, ConfigFiles]

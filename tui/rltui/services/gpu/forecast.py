@@ -18,9 +18,9 @@ from rltui.core.toml.values import TomlValue
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.engines.base import Engine
-from rltui.frameworks.generic import ANY_COMPONENT
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
+from rltui.frameworks.plain_knobs import ANY_COMPONENT
 from rltui.services.config.files import FilesCache, read_snapshot
 from rltui.services.gpu.assignment import assigned_devices, engine_of
 from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape

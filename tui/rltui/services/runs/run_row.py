@@ -20,8 +20,8 @@ from rltui.core.secrets import mask_value
 from rltui.core.toml.values import same_value
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.generic import other_knobs
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, as_passed
+from rltui.frameworks.plain_knobs import other_knobs
 from rltui.services import layout_files
 from rltui.services.config import origins
 from rltui.services.config.config_file import parse_file
