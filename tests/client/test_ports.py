@@ -13,6 +13,7 @@ from rltui.client import launch, ports
 from rltui.client.reader import ExperimentReader
 from rltui.frameworks import registry
 from rltui.services import layout_files, processes
+from rltui.services.config.passed import passed_values
 from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ExperimentRecord
 
@@ -172,17 +173,17 @@ def test_override_reaches_commands_readiness_and_the_record(tmp_path: Path, held
     )  # fmt: skip
     text = Path(record.config_files[0]).read_text()
     assert f"port = {held_port}" in text, "the config file is the user's"
-    assert launcher.context(files, resume_step=4).passed("inference") == {
+    assert passed_values("inference", launcher.context(files, resume_step=4)) == {
         "rl": {"inference.server.port": port}
     }
-    assert launcher.context(files, resume_step=4).passed("orchestrator")["rl"] == {
+    assert passed_values("orchestrator", launcher.context(files, resume_step=4))["rl"] == {
         "output_dir": record.output_dir,
         "ckpt.resume_step": 4,
         "inference.server.port": port,
     }
     usual = replace(record, output_dir=f"{record.workspace}/outputs/reverse-text")
     layout = layout_files.load(Path(record.layout_file))
-    passed = Launcher(usual, layout, framework).context(files).passed("trainer")["rl"]
+    passed = passed_values("trainer", Launcher(usual, layout, framework).context(files))["rl"]
     assert passed == {"inference.server.port": port}, "the folder is the one that the config means"
 
 

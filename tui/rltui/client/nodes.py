@@ -17,7 +17,7 @@ from typing import Any
 from rltui.core.hosts import NodeSpec
 from rltui.core.layout import Layout
 from rltui.core.text import join_words
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.frameworks import packages
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
@@ -103,10 +103,11 @@ def _requirements(
     programs: list[str] = []
     for spec in layout.component:
         if spec.node == node.name and not spec.is_manual:
-            added_variables, used_ports, program = context.node_requirements(spec.id)
-            env |= added_variables
-            ports += used_ports
-            programs += program
+            host = context.host(spec.id)
+            env |= {**(host["env"] if host else {}), **context.environment(spec.id)}
+            ports += filter(None, (context.port(spec.id), *context.ports(spec.id)))
+            with suppress(ConfigError):  # something of this machine is missing: a start says what
+                programs += context.render_list(spec.id, spec.command[:1])[:1]
     servers = framework.servers.addresses(files)
     keys = [server.key_variable for server in servers if server.key_variable]
     variables = (*node.send_env, *keys) if ports or env else node.send_env

@@ -24,6 +24,7 @@ from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import read_snapshot, write_passed
 from rltui.services.config.history import EditHistory
 from rltui.services.config.models import FrameworkModels, informed
+from rltui.services.config.passed import passed_values
 from rltui.services.config.proposal import Proposal
 from rltui.services.gpu.assignment import assigned_devices, gpu_sources
 from rltui.services.gpu.other_hosts import GpuCommand
@@ -315,7 +316,7 @@ class Config:
         )
         for note in made.notes:
             self._events.journal.add("config", note, component=component)
-        write_passed(attempt_dir, context.passed(component))
+        write_passed(attempt_dir, passed_values(component, context))
         launch = self.launcher.context(
             files, resume_step=resume_step, run_id=run_id, resolved=made.files
         ).launch(component)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rltui.core.config_data import apply_edits, changed_keys, deep_leaves
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import NO_DEVICES, GpuChoice
 from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.knobs import KnobValue
 from rltui.core.layout import PROBES, Layout, Ready, address_fault
 from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
 from rltui.errors import ConfigError
@@ -159,6 +156,10 @@ class LaunchContext:
     def render(self, component: str, text: str) -> str:
         return render(text, self.values_of(component), where=self.label(component)) if text else ""
 
+    def render_list(self, component: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+        """The same of several, each of which may become several, or none."""
+        return render_arguments(texts, self.values_of(component), where=self.label(component))
+
     # --- what follows ---
 
     def launch(self, component: str) -> Launch:
@@ -172,7 +173,7 @@ class LaunchContext:
                 )
         cwd_owner = component if "cwd" in spec.model_fields_set else self._environment_owner(component)
         launch = Launch(
-            argv=render_arguments(spec.command, values, where=label),
+            argv=self.render_list(component, spec.command),
             cwd=render(self.layout[cwd_owner].cwd, self.values_of(cwd_owner), where=label),
             env=self.environment(component),
             ready=_render_probe(spec.ready, values, label) if spec.ready is not None else None,
@@ -181,7 +182,7 @@ class LaunchContext:
             metrics=_checked_address("metrics", render(spec.metrics, values, where=label), label) or None,
             gpus=self.gpus(component),
             gpu_memory=self.gpu_memory(component),
-            check=render_arguments(spec.check, values, where=label),
+            check=self.render_list(component, spec.check),
             given=given,
             host=self.host(component),
         )
@@ -214,9 +215,8 @@ class LaunchContext:
 
     def ports(self, component: str) -> tuple[int, ...]:
         """Further ports that must be free where it runs."""
-        label = self.label(component)
-        texts = render_arguments(self.layout[component].ports, self.values_of(component), where=label)
-        return tuple(port_number(text, label) for text in texts if text)
+        texts = self.render_list(component, self.layout[component].ports)
+        return tuple(port_number(text, self.label(component)) for text in texts if text)
 
     def gpus(self, component: str) -> GpuChoice:
         """The devices of this machine that it is assigned: the layout's `gpus`, else its
@@ -281,24 +281,10 @@ class LaunchContext:
         )
         return next((value for value in used if isinstance(value, Missing)), None)
 
-    def node_requirements(self, component: str) -> tuple[Mapping[str, str], tuple[int, ...], tuple[str, ...]]:
-        """Requirements of a component on a node, as far as they are known before a start.
-
-        Returns:
-            Variables to add to its environment, its ports, and the program of its command.
-        """
-        env = {**(self.host(component) or {"env": {}})["env"], **self.environment(component)}
-        port, ports = self.port(component), self.ports(component)
-        program: tuple[str, ...] = ()
-        with contextlib.suppress(ConfigError):  # something of this machine is missing: a start says what
-            command = self.layout[component].command[:1]
-            program = render_arguments(command, self.values_of(component), where=self.label(component))
-        return env, ports if port is None else (port, *ports), program[:1]
-
     # --- what its programs get of the config ---
 
     @cached_property
-    def _resolutions(self) -> Sequence[Resolution]:
+    def all_resolutions(self) -> Sequence[Resolution]:
         return self.framework.launch.resolutions(self.files, self.run_context)
 
     def resolutions(self, component: str) -> Sequence[Resolution]:
@@ -306,48 +292,7 @@ class LaunchContext:
         spec = self.layout[component]
         names = placeholders((*spec.command, *spec.env.values(), spec.cwd))
         wanted = [name.removeprefix(CONFIG) for name in names if name.startswith(CONFIG)]
-        return [resolution for resolution in self._resolutions if resolution.makes(wanted)]
-
-    def passed(self, component: str) -> Mapping[str, Mapping[str, KnobValue]]:
-        """Role → dotted key → value that `component` gets in place of what the files say; `None`: without it.
-
-        Passed by options on its command line, or in the copies of the config that are made for it.
-        """
-        by_placeholder = (
-            self.framework.launch.passed(name, self.files, self.run_context)
-            for name in placeholders(self.layout[component].command)
-        )
-        resolutions = self.resolutions(component)
-        launchers = [resolution for resolution in self._resolutions if "launcher" in resolution.outputs]
-        # only the launcher's has the real folders
-        by_copy = (resolution.edits for resolution in (*resolutions, *(launchers if resolutions else ())))
-        by_role: dict[str, dict[str, KnobValue]] = {}
-        for role, values in (item for passed in (*by_placeholder, *by_copy) for item in passed.items()):
-            by_role.setdefault(role, {}).update(values)
-        return {
-            role: self._without_defaults(role, values)
-            for role, values in by_role.items()
-            if role in self.files
-        }
-
-    def _without_defaults(self, role: str, values: Mapping[str, KnobValue]) -> Mapping[str, KnobValue]:
-        """Drop values that equal the file or the default, compared as absolute paths."""
-        config, files = self.framework.config, self.files
-        knobs = {knob.key: knob for knob in config.knobs(files) if knob.file == role}
-        effective = config.values_of(knobs.values(), files)
-        data = files[role].data
-        real = {key: value for key, value in values.items() if "{scratch}" not in str(value)}
-        changes = changed_keys(deep_leaves(data), deep_leaves(apply_edits(data, real)))
-        differing = {}
-        for key, (set_value, value) in changes.items():
-            intended = effective[knobs[key].name] if set_value is None and key in knobs else set_value
-            if intended is None and key == "output_dir":
-                intended = self.framework.run.output_dir(files)
-            if isinstance(value, str) and isinstance(intended, str) and value.startswith("/"):
-                intended = os.path.normpath(Path(self.record.workspace) / intended)
-            if intended != value:
-                differing[key] = value
-        return differing
+        return [resolution for resolution in self.all_resolutions if resolution.makes(wanted)]
 
     def service_calls(self) -> Sequence[ServiceCall]:
         """Calls to running services before jobs start against them."""
