@@ -6,11 +6,11 @@ from rltui.core.api import Curve, HealthIssue
 from rltui.core.health import concept_beside
 from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.metrics.sources import RunMetrics
+from rltui.services.metrics.rows import RunRows
 
 
 def tracker(folder: Path) -> ProgressTracker:
-    return ProgressTracker(RunMetrics((folder / "metrics.jsonl",), TINYRL), TINYRL)
+    return ProgressTracker(RunRows((folder / "metrics.jsonl",), TINYRL), TINYRL)
 
 
 def write(folder: Path, *rows: str) -> None:

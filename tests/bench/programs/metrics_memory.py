@@ -10,7 +10,7 @@ import orjson
 from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.generic import GENERIC
 from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.sources import RunMetrics
+from rltui.services.metrics.rows import RunRows
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -33,7 +33,7 @@ if what == "parse":  # the peer: whoever reads the file does this
 elif what == "record":
     RunRecorder(control, GENERIC, (file,)).catch_up()
 elif what == "supervise":
-    tracker = ProgressTracker(RunMetrics((file,), GENERIC), GENERIC)
+    tracker = ProgressTracker(RunRows((file,), GENERIC), GENERIC)
     tracker.poll()
     recorder = RunRecorder(control, GENERIC, (file,))
     recorder.catch_up()

@@ -15,8 +15,9 @@ from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
 from rltui.frameworks.progress import Fact, Progress
 from rltui.frameworks.run_settings import RunFiles
-from rltui.services.metrics import sources
-from rltui.services.metrics.sources import LogMetrics, RunMetrics, earlier_logs, newest_logs
+from rltui.services.metrics import rows as rows_module
+from rltui.services.metrics.rows import LINE_BYTES, RunRows
+from rltui.services.metrics.sources import earlier_logs, newest_logs
 from rltui.services.runs.experiment_files import ControlFolder
 
 
@@ -25,13 +26,29 @@ def read_row(component: str, line: str) -> Mapping[str, Any] | None:
     return {"step": int(number), "from": component} if word.endswith("step") and number.isdigit() else None
 
 
-def steps(rows: list[Mapping[str, Any]]) -> list[int]:
-    return [row["step"] for row in rows]
+class Feed:
+    """The rows that components print."""
+
+    def __init__(self, *marks: str) -> None:
+        framework = answering(GENERIC, progress=Progress(log_row=read_row, log_marks=marks or ("step ",)))
+        self.logs: dict[str, Path] = {}
+        self.rows = RunRows((), framework, logs=lambda: self.logs)
+
+    def read(self, log: Path) -> list[Mapping[str, Any]]:
+        """One piece of `log` is read, behind the rest of the one before."""
+        self.logs = {"trainer": log}
+        found = [row.values for row in self.rows.read()]
+        while self.rows.is_behind:
+            found += [row.values for row in self.rows.read()]
+        return found
+
+    def steps(self, log: Path) -> list[int]:
+        return [row["step"] for row in self.read(log)]
 
 
 @pytest.fixture
-def feed() -> LogMetrics:
-    return LogMetrics(read_row, ("step ",))
+def feed() -> Feed:
+    return Feed()
 
 
 @pytest.fixture
@@ -44,60 +61,64 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def test_rows_come_once_and_from_whole_lines(feed: LogMetrics, log: Path) -> None:
-    assert feed.read({"trainer": log}) == [], "not there yet"
+def test_rows_come_once_and_from_whole_lines(feed: Feed, log: Path) -> None:
+    assert feed.read(log) == [], "not there yet"
     append(log, b"hello\nstep 1\nste")
-    assert feed.read({"trainer": log}) == [{"step": 1, "from": "trainer"}]
+    assert feed.read(log) == [{"step": 1, "from": "trainer"}]
     append(log, b"p 2\n\x1b[32mstep\x1b[0m 3\nbar 1%\rbar 2%\rstep 4\n")
-    assert steps(feed.read({"trainer": log})) == [2, 4], "colours inside the mark hide it; redraws do not"
-    assert feed.read({"trainer": log}) == []
-    assert not feed.restarted
+    assert feed.steps(log) == [2, 4], "colours inside the mark hide it; redraws do not"
+    assert feed.read(log) == []
 
 
-def test_a_truncated_log_is_read_from_its_start(feed: LogMetrics, log: Path) -> None:
+@pytest.mark.parametrize("first", ["step 7\n", "step 1\n"])
+def test_a_truncated_log_is_read_from_its_start(feed: Feed, log: Path, first: str) -> None:
     append(log, b"step 1\nstep 2\nstep 3\n")
-    feed.read({"trainer": log})
-    log.write_bytes(b"step 7\n")
-    assert steps(feed.read({"trainer": log})) == [7]
-    assert feed.restarted
+    feed.read(log)
+    log.write_text(first)
+    assert feed.steps(log) == [int(first[5:])]
+    append(log, b"step 8\n")
+    assert feed.steps(log) == [8]
 
 
-def test_the_next_attempt_comes_behind_the_rest_of_the_last(feed: LogMetrics, tmp_path: Path) -> None:
+def test_the_next_attempt_comes_behind_the_rest_of_the_last(feed: Feed, tmp_path: Path) -> None:
     first, second = tmp_path / "1.log", tmp_path / "2.log"
     append(first, b"step 1\n")
-    feed.read({"trainer": first})
+    feed.read(first)
     append(first, b"step 2\n")
     append(second, b"step 1\n")
-    assert steps(feed.read({"trainer": second})) == [2, 1]
-    assert feed.restarted
+    assert feed.steps(second) == [2, 1]
 
 
 def test_a_long_log_is_read_in_pieces_and_what_lies_far_back_not_at_all(
-    feed: LogMetrics, log: Path, monkeypatch: pytest.MonkeyPatch
+    log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "READ_BYTES", 50)
-    monkeypatch.setattr(sources, "BACKLOG_BYTES", 200)
+    monkeypatch.setattr(rows_module, "LOG_BYTES", 50)
     append(log, b"".join(b"step %03d\n" % number for number in range(100)))
-    found = steps(feed.read({"trainer": log}))
-    assert found[0] == 78, "200 bytes from the end, the cut line left out"
-    assert len(found) <= 50 // 9
-    while feed.has_more:
-        found += steps(feed.read({"trainer": log}))
-    assert found == list(range(78, 100))
-    assert steps(feed.read_all("trainer", log)) == list(range(78, 100))
+    framework = answering(GENERIC, progress=Progress(log_row=read_row, log_marks=("step ",)))
+    logs = {"trainer": log}
+    for rows in (
+        RunRows((), framework, backlog_bytes=200, logs=lambda: logs),
+        RunRows((), framework, backlog_bytes=200, earlier_logs=lambda: [*logs.items()]),
+    ):
+        found = [row.step for row in rows.read()]
+        assert found[0] == 78, "200 bytes from the end, the cut line left out"
+        assert len(found) <= 50 // 9
+        while rows.has_more:
+            found += [row.step for row in rows.read()]
+        assert found == list(range(78, 100))
 
 
-def test_an_endless_line_is_not_kept(feed: LogMetrics, log: Path) -> None:
+def test_an_endless_line_is_not_kept(feed: Feed, log: Path) -> None:
     for _ in range(3):
-        append(log, b"x" * sources.LINE_BYTES)
-        assert feed.read({"trainer": log}) == []
+        append(log, b"x" * LINE_BYTES)
+        assert feed.read(log) == []
     append(log, b"\nstep 5\n")
-    assert steps(feed.read({"trainer": log})) == [5]
+    assert feed.steps(log) == [5]
 
 
 def test_without_a_mark_every_line_is_asked(log: Path) -> None:
     append(log, b"step 1\n\nother\nstep 2\n")
-    assert steps(LogMetrics(read_row, ("",)).read({"trainer": log})) == [1, 2]
+    assert Feed("").steps(log) == [1, 2]
 
 
 SPLIT = answering(
@@ -138,7 +159,7 @@ def write(path: Path, *lines: str) -> None:
 
 def tracker(tmp_path: Path) -> ProgressTracker:
     logs = {name: tmp_path / f"{name}.log" for name in ("orchestrator", "trainer", "launcher")}
-    metrics = RunMetrics((tmp_path / "metrics.jsonl",), SPLIT, logs=lambda: logs)
+    metrics = RunRows((tmp_path / "metrics.jsonl",), SPLIT, logs=lambda: logs)
     return ProgressTracker(metrics, SPLIT, ["orchestrator", "trainer", "launcher"])
 
 
@@ -220,14 +241,13 @@ def test_a_new_supervisor_knows_earlier_attempts_since_the_run_began_anew(tmp_pa
     write(control.journal_file, '{"at": 150.0, "kind": "resume", "text": "x", "data": {"step": null}}\n')
     earlier = earlier_logs(control, ["trainer"])
     assert [log.parent.name for _, log in earlier] == ["attempt-2"]
-    metrics = RunMetrics(
+    metrics = RunRows(
         (tmp_path / "metrics.jsonl",),
         SPLIT,
         logs=lambda: newest_logs(control, ["trainer"]),
         earlier_logs=lambda: earlier,
     )
     made = ProgressTracker(metrics, SPLIT)
-    assert made.progress.step == 3
     made.poll()
     assert made.progress.step == 5
     assert sorted(made.series.steps) == [1, 2, 3, 4, 5]

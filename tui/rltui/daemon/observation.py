@@ -29,7 +29,8 @@ from rltui.services.config.step_times import StepTimes
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import LinkFinder, links_in_journal, newest_links
 from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.sources import RunMetrics, earlier_logs
+from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.sources import earlier_logs
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.run_folder import RunFolder
@@ -47,7 +48,7 @@ class Observation:
         """Component → output of its newest attempt."""
         self.folder = RunFolder(run_dir, _configured_files(setup), Path(record.output_dir))
         self.logs = FollowedLogs(run_dir, setup.layout.log)
-        metrics = RunMetrics(
+        rows = RunRows(
             self.folder.metrics, setup.framework, logs=self.present_logs, earlier_logs=self._earlier_logs
         )
         self.recorder = RunRecorder(
@@ -58,7 +59,7 @@ class Observation:
             earlier_logs=self._earlier_logs,
         )
         self.sampler = RunSampler(self.recorder.sample, setup.framework.engine.metrics)
-        self.progress = ProgressTracker(metrics, setup.framework, setup.components)
+        self.progress = ProgressTracker(rows, setup.framework, setup.components)
         events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, lambda: self.progress.series)
         self.health = RunHealth(
@@ -184,11 +185,11 @@ class ProgressTracker:
     """Reads new metric rows when polled."""
 
     def __init__(
-        self, metrics: RunMetrics, framework: Framework, components: Collection[str] | None = None
+        self, rows: RunRows, framework: Framework, components: Collection[str] | None = None
     ) -> None:
         """`components`: those of the layout; `None`: all that the framework names."""
         self._framework = framework
-        self._metrics = metrics
+        self._new_rows = rows
         self.series = self._new_series()
         self.concept_metrics = self._new_concept_metrics()
         """The metrics of the whole run by their concept, for health."""
@@ -207,9 +208,6 @@ class ProgressTracker:
         self._curve_state: tuple[str, int, int] | None = None
         """Concept, number of values and newest step of the curve that was made last."""
         self._non_finite = NonFiniteWatch(self._writer)
-        for row in metrics.earlier():
-            self.series.add(row)
-            self.concept_metrics.add(row, math.nan)
 
     @property
     def progress(self) -> Progress:
@@ -243,32 +241,37 @@ class ProgressTracker:
     def poll(self) -> bool:
         """Read appended rows. Returns whether there were any."""
         has_grown = self._read_piece()
-        while self._metrics.file_has_more:
+        while self._new_rows.is_behind:
             has_grown |= self._read_piece()
         return has_grown
 
     def _read_piece(self) -> bool:
-        rows = self._metrics.read()
-        if self._metrics.restarted:
+        rows = [row for row in self._new_rows.read() if not row.is_gap]
+        if self._new_rows.restarted:
             self.series, self.concept_metrics = self._new_series(), self._new_concept_metrics()
             self._non_finite.now.clear()
         now = time.time()
         for row in rows:
-            self.series.add(row)
-            self.concept_metrics.add(row, now)
-            self._non_finite.add(row)
-            step = row.get("step")
-            for metric, component in self._owners:
-                if metric in row and isinstance(step, int):
-                    self._rows[component] = (self._rows[component][0] + 1, step)
-        return bool(rows) or self._metrics.restarted
+            self.series.add(row.values)
+            self.concept_metrics.add(row.values, math.nan if row.kind == "earlier" else now)
+            if row.kind != "earlier":
+                self._count(row.values)
+        return bool(rows) or self._new_rows.restarted
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        """Take in a row of the present attempts."""
+        self._non_finite.add(row)
+        step = row.get("step")
+        for metric, component in self._owners:
+            if metric in row and isinstance(step, int):
+                self._rows[component] = (self._rows[component][0] + 1, step)
 
     def rewind(self, step: int | None) -> None:
         """Drop rows beyond `step`, from which the run resumes; `None`: the beginning."""
         self.series.rewind(step or 0)
         self.concept_metrics.rewind(step or 0)
         self._non_finite.now.clear()
-        self._metrics.rewind()
+        self._new_rows.rewind((step or 0) - 1 + self.series.first_step)
 
     @property
     def non_finite_now(self) -> tuple[NonFinite, ...]:
