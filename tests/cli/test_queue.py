@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from rltui.cli import main
 from rltui.cli.commands.sweep import combinations, parse_axis
 from rltui.cli.parser import parse
+from rltui.client.queue import commands
+from rltui.core.experiment_request import Override
+from rltui.core.queue import LaunchEnvironment, QueueEntry
 from rltui.errors import UsageError
+from rltui.services.queue_file import change_queue, read_queue
 
 
 def points(*words: str, some: int | None = None) -> list[str]:
@@ -48,3 +55,30 @@ def test_words_of_the_queue_and_of_up_are_told_apart() -> None:
     )
     assert job.words == ["rl.toml", "--slurm", "--gpus", "4", "--time", "9"]
     assert (job.gpus, job.max_parallel, job.axes) == (None, 2, ["lr=1,2"])
+
+
+LAYOUT = 'framework = "generic"\n[[component]]\nid = "a"\ncommand = ["true", "{config.run}"]\n'
+
+
+def test_an_entry_of_an_older_version_is_queued_again_from_any_folder(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knew the words that were typed, and the folder and variables for which they were."""
+    monkeypatch.setattr(commands, "ensure_scheduler", lambda: None)
+    (tmp_path / "job.toml").write_text(LAYOUT)
+    (tmp_path / "run.toml").write_text("seed = 0\nlr = 1.0\n")
+    monkeypatch.chdir("/")
+    around = LaunchEnvironment(cwd=str(tmp_path))
+    old = QueueEntry(
+        id="a", name="a", folder=str(tmp_path / "out"), words=("run.toml", "-l", "job.toml"),
+        overrides=("--lr", "2.0"), surroundings="s", added_at=1.0,
+    )  # fmt: skip
+    change_queue(lambda queue: queue.model_copy(update={"surroundings": {"s": around}}).with_entries([old]))
+    assert main(["queue", "retry", "a", "--set", "seed=5"]) == 0
+    (entry,) = read_queue().entries
+    assert entry.request is not None
+    assert entry.request.config.files == (tmp_path / "run.toml",)
+    assert entry.request.config.overrides == (Override("lr", ("2.0",)), Override("seed", ("5",)))
+    assert (entry.request.layout, entry.request.workspace) == (str(tmp_path / "job.toml"), tmp_path)
+    assert (entry.words, entry.overrides) == (old.words, ("--lr", "2.0", "--seed=5"))
+    assert main(["queue", "retry", "a", "--set", "nosuch=5"]) == 3

@@ -53,6 +53,20 @@ def test_a_new_file_begins_anew(tmp_path: Path) -> None:
     assert [item.step for item in progress.take_non_finite()] == [1]
 
 
+def test_a_resumed_run_that_writes_a_new_file_is_at_its_checkpoint(tmp_path: Path) -> None:
+    """Its step was unknown until it had made another one."""
+    progress = tracker(tmp_path)
+    write(tmp_path, *(f'{{"step": {step}, "loss/mean": 0.5}}' for step in range(1, 8)))
+    progress.poll()
+    progress.rewind(5)
+    (tmp_path / "metrics.jsonl").rename(tmp_path / "old")
+    progress.poll()
+    assert progress.progress.step == 5
+    write(tmp_path, '{"step": 6, "loss/mean": 0.25}')
+    progress.poll()
+    assert progress.progress.step == 6
+
+
 def test_figures_of_the_attempt_before_are_not_those_of_the_new_one(tmp_path: Path) -> None:  # B4
     progress = tracker(tmp_path)
     write(tmp_path, '{"step": 1, "loss/mean": 0.5}')

@@ -21,7 +21,6 @@ from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.journal import JournalEntry
 from rltui.core.layout import Layout
 from rltui.core.metrics import MetricSeries
-from rltui.core.run_state import Verdict
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
@@ -36,7 +35,7 @@ from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
-from rltui.services.queue_states import beside_queue, status_beside_queue
+from rltui.services.queue_states import status_beside_queue
 from rltui.services.runs.checkpoints import (
     CheckpointContext,
     CheckpointReader,
@@ -47,11 +46,11 @@ from rltui.services.runs.checkpoints import (
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import journal_of, read_journal
-from rltui.services.runs.observed import framework_of, refuse_observed, title_of
+from rltui.services.runs.observed import framework_of, refuse_observed
 from rltui.services.runs.recorded_config import last_max_steps
 from rltui.services.runs.resume import named_step
 from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
-from rltui.services.runs.run_verdict import read_last_known
+from rltui.services.runs.run_verdict import read_last_known, status_of, with_queue
 
 
 class ExperimentReader:
@@ -168,40 +167,24 @@ class ExperimentReader:
 
     def status(self) -> Status:
         """The status; of a run of which nothing lives, with what the queue says of it."""
-        status = self._own_status()
-        if not status.alive:
-            state, reason = beside_queue(self.record, Verdict(status.state, status.reason))
-            status = status.model_copy(update={"state": state, "reason": reason})
-        return status
+        return with_queue(self.record, self._own_status())
 
     def _own_status(self) -> Status:
         """The status by its files alone."""
         record, layout, framework, logs = self.record, self._layout, self._framework, self._logs.logs
         progress = self._series.progress(self._max_steps())
-        known = read_last_known(
-            record, layout, framework, logs, step=progress.step, max_steps=progress.max_steps
-        )
-        return Status(
-            experiment=record.name,
-            state=known.verdict.state,
-            reason=known.verdict.reason,
-            alive=known.is_alive,
-            framework=framework.id,
-            output_dir=record.output_dir,
-            run_dir=record.run_dir,
-            observed=record.observed,
-            logs=logs,
-            step=progress.step,
-            max_steps=progress.max_steps,
-            reward=progress.reward,
+        known = read_last_known(record, layout, framework, logs)
+        return status_of(
+            record,
+            layout,
+            framework,
             components=known.components,
-            title=title_of(record, layout, framework),
-            config_files=record.config_files,
-            workspace=record.workspace,
+            is_alive=known.is_alive,
+            down=known.down,
             progress=progress,
+            logs=logs,
             orphans=self.orphans(),
             links=links_in_journal(read_journal(self._control.journal_file)),
-            down=known.down,
         )
 
     def status_document(self) -> dict[str, Any]:

@@ -201,6 +201,8 @@ class ProgressTracker:
             for fact in framework.progress.facts
             if fact.metric in identifying and (components is None or fact.component in components)
         )
+        self._resumed_step = 0
+        """Step that the run was last resumed from; 0: the beginning."""
         self._rows = {component: (0, 0) for _, component in self._owners}
         self._rows_at_start: dict[str, int] = {}
         """Component → its number of rows when its present attempt began."""
@@ -247,8 +249,9 @@ class ProgressTracker:
 
     def _read_piece(self) -> bool:
         rows = [row for row in self._new_rows.read() if not row.is_gap]
-        if self._new_rows.restarted:
+        if self._new_rows.restarted:  # a resumed run may write a new file, whose first row comes later
             self.series, self.concept_metrics = self._new_series(), self._new_concept_metrics()
+            self.series.completed = self._resumed_step
             self._non_finite.now.clear()
         now = time.time()
         for row in rows:
@@ -268,6 +271,7 @@ class ProgressTracker:
 
     def rewind(self, step: int | None) -> None:
         """Drop rows beyond `step`, from which the run resumes; `None`: the beginning."""
+        self._resumed_step = step or 0
         self.series.rewind(step or 0)
         self.concept_metrics.rewind(step or 0)
         self._non_finite.now.clear()

@@ -6,7 +6,7 @@ import time
 
 from rltui.core.api import ComponentStatus, Down, HostStatus, RollbackOffer, Status
 from rltui.core.evals import COMPONENT, SERVER, QueuedEval
-from rltui.core.run_state import Verdict, is_complete, run_state
+from rltui.core.run_state import is_complete, run_state
 from rltui.core.states import ComponentState
 from rltui.core.text import join_words
 from rltui.daemon.component import ComponentRunner
@@ -15,9 +15,7 @@ from rltui.daemon.runtime import Runtime
 from rltui.errors import ConfigError
 from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.job_status import JobStatus
-from rltui.services.queue_states import beside_queue
-from rltui.services.runs.observed import title_of
-from rltui.services.runs.run_verdict import is_alive, verdict
+from rltui.services.runs.run_verdict import is_alive, status_of, with_queue
 
 _VISIBLE_S = 300.0
 """A manual component is shown for so long after its end: its result is in the events, and that of an
@@ -47,45 +45,25 @@ class StatusBuilder:
         `transaction`: the plan being executed, in words. `down`: whether and by whom everything is being
         ended. `evals`: the running one first.
         """
-        record, progress = self.setup.record, self.observation.current_progress
-        components = self._components(evals)
-        alive = self.is_alive()
-        state, reason = verdict(
-            record,
-            components,
-            is_alive=alive,
-            step=progress.step,
-            max_steps=progress.max_steps,
+        status = status_of(
+            self.setup.record,
+            self.setup.layout,
+            self.setup.framework,
+            components=self._components(evals),
+            is_alive=self.is_alive(),
             down=down,
-        )
-        if not alive:
-            state, reason = beside_queue(record, Verdict(state, reason))
-        return Status(
-            experiment=record.name,
-            state=state,
-            reason=reason,
-            alive=alive,
-            framework=self.setup.framework.id,
-            output_dir=record.output_dir,
-            run_dir=record.run_dir,
-            observed=record.observed,
-            step=progress.step,
-            max_steps=progress.max_steps,
-            reward=progress.reward,
-            components=components,
-            title=title_of(record, self.setup.layout, self.setup.framework),
-            config_files=record.config_files,
-            workspace=record.workspace,
-            progress=progress,
+            progress=self.observation.current_progress,
             logs=self.observation.logs.logs,
-            servers=self.servers.status(),
-            transaction=transaction,
-            down=down,
-            rollback=rollback,
             orphans=self.processes.orphans.orphans,
             links=self.observation.links,
-            evals=evals,
         )
+        live = {
+            "servers": self.servers.status(),
+            "transaction": transaction,
+            "rollback": rollback,
+            "evals": evals,
+        }
+        return with_queue(self.setup.record, status.model_copy(update=live))
 
     def is_done(self) -> bool:
         """True if the steps of the run are done, and nothing of it goes on."""

@@ -38,7 +38,7 @@ from rltui.services.runs.observed import framework_of, holds_results, written_co
 from rltui.services.runs.provenance import latest
 from rltui.services.runs.recorded_config import last_max_steps, last_run_files, save_config_files
 from rltui.services.runs.run_folder import run_folder_of
-from rltui.services.runs.run_verdict import read_last_known
+from rltui.services.runs.run_verdict import read_last_known, verdict
 
 _LONGEST_REASON = 300
 _SPEC = "spec.json"
@@ -99,8 +99,17 @@ class RunReader:
         alive = reported is not None
         if reported is None:
             logs = self._logs() if record.observed else ()
-            _, _, alive, reported = read_last_known(
-                record, self._layout, self._framework, logs, step=self.summary.step, max_steps=max_steps
+            known = read_last_known(record, self._layout, self._framework, logs)
+            alive, reported = (
+                known.is_alive,
+                verdict(
+                    record,
+                    known.components,
+                    is_alive=known.is_alive,
+                    step=self.summary.step,
+                    max_steps=max_steps,
+                    down=known.down,
+                ),
             )
         metrics = self.summary.metrics
         if is_evaluation:

@@ -1,4 +1,4 @@
-"""The state of a run on this machine, by its components and its files."""
+"""The state and the status of a run on this machine, by its components and its files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rltui.core.api import ComponentStatus, Down, FollowedLog
+from rltui.core.api import ComponentStatus, Down, FollowedLog, Link, Orphan, Progress, Status
 from rltui.core.layout import Layout
 from rltui.core.run_state import Verdict, is_complete, is_expected, run_state
 from rltui.frameworks.base import Framework
+from rltui.services.queue_states import beside_queue
 from rltui.services.runs.attempt_end import last_known
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.intent import IntentFile
-from rltui.services.runs.observed import holds_results, is_growing
+from rltui.services.runs.observed import holds_results, is_growing, title_of
 
 
 class LastKnown(NamedTuple):
@@ -23,7 +24,6 @@ class LastKnown(NamedTuple):
     components: tuple[ComponentStatus, ...]
     down: Down | None
     is_alive: bool
-    verdict: Verdict
 
 
 def read_last_known(
@@ -31,9 +31,6 @@ def read_last_known(
     layout: Layout,
     framework: Framework,
     logs: Iterable[FollowedLog],
-    *,
-    step: int | None,
-    max_steps: int | None,
 ) -> LastKnown:
     """Read the files of a run. `logs`: those of an observed run, which show whether it lives."""
     jobs = layout.run_jobs(framework.run_roles)
@@ -41,9 +38,55 @@ def read_last_known(
         last_known(record.control, spec, framework.failures, jobs) for spec in layout.automatic
     )
     down = IntentFile(record.control.intent_file).read().down
-    alive = is_alive(record, components, logs)
-    state = verdict(record, components, is_alive=alive, step=step, max_steps=max_steps, down=down)
-    return LastKnown(components, down, alive, state)
+    return LastKnown(components, down, is_alive(record, components, logs))
+
+
+def status_of(
+    record: ExperimentRecord,
+    layout: Layout,
+    framework: Framework,
+    *,
+    components: tuple[ComponentStatus, ...],
+    is_alive: bool,
+    down: Down | None,
+    progress: Progress,
+    logs: tuple[FollowedLog, ...],
+    orphans: tuple[Orphan, ...],
+    links: tuple[Link, ...],
+) -> Status:
+    """The status, without what only a supervisor knows, or the queue."""
+    step, max_steps = progress.step, progress.max_steps
+    state, reason = verdict(record, components, is_alive=is_alive, step=step, max_steps=max_steps, down=down)
+    return Status(
+        experiment=record.name,
+        state=state,
+        reason=reason,
+        alive=is_alive,
+        framework=framework.id,
+        output_dir=record.output_dir,
+        run_dir=record.run_dir,
+        observed=record.observed,
+        step=step,
+        max_steps=max_steps,
+        reward=progress.reward,
+        components=components,
+        title=title_of(record, layout, framework),
+        config_files=record.config_files,
+        workspace=record.workspace,
+        progress=progress,
+        logs=logs,
+        orphans=orphans,
+        links=links,
+        down=down,
+    )
+
+
+def with_queue(record: ExperimentRecord, status: Status) -> Status:
+    """The status of a run of which nothing lives, with what the queue says of it."""
+    if status.alive:
+        return status
+    state, reason = beside_queue(record, Verdict(status.state, status.reason))
+    return status.model_copy(update={"state": state, "reason": reason})
 
 
 def is_alive(
