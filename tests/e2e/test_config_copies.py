@@ -71,3 +71,21 @@ def test_of_two_that_begin_with_one_file_at_once_one_has_a_copy(box: Box) -> Non
     later = box.run("up", "mine.toml", "-l", "lay.toml", "-n", "z")
     assert later.returncode == 4
     assert f"z is running in {outputs / 'z'}" in later.stderr
+
+
+@pytest.mark.slow
+def test_a_resumed_run_that_is_only_planned_stays_as_it_was(box: Box) -> None:
+    """Its config and its devices were those of the plan from then on."""
+    (box.work / "lay.toml").write_text(LAYOUT)
+    (box.work / "mine.toml").write_text(MINE)
+    line = ("up", "mine.toml", "-l", "lay.toml", "-n", "x", "-o", "out")
+    assert box.run(*line, "--set", "lr=0.2").returncode == 0
+    assert box.run("down", "x").returncode == 0
+    files = [box.work / "out/.rltui" / name for name in ("experiment.toml", "config/mine.toml")]
+    before = [file.read_text() for file in files]
+    planned = box.run(*line, "--resume", "--set", "lr=0.3", "--devices", "none", "--plan")
+    assert (planned.returncode, "start" in planned.stdout) == (0, True), planned
+    assert [file.read_text() for file in files] == before
+    refused = box.run(*line, "--resume", "--set", "lr=0.3", "--only", "nosuch")
+    assert refused.returncode != 0
+    assert [file.read_text() for file in files] == before

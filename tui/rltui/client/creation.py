@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from rltui import paths
@@ -39,17 +40,33 @@ _LOCK_TIMEOUT_S = 60.0
 """Others who create experiments hold the lock for a second or two each, longer on a busy machine."""
 
 
+class Rollback:
+    """Takes the steps of a creation back."""
+
+    def __init__(self) -> None:
+        self._steps: list[Callable[[], object]] = []
+
+    def add(self, step: Callable[[], object]) -> None:
+        """Add what takes back the step that comes now."""
+        self._steps.append(step)
+
+    def run(self) -> None:
+        """Take all back, the newest first. What cannot be taken back stays."""
+        for step in reversed(self._steps):
+            with suppress(RltuiError, OSError):
+                step()
+
+
 @dataclass(frozen=True, slots=True)
 class Created:
     """An experiment that is written down and has a supervisor."""
 
     record: ExperimentRecord
+    rollback: Rollback
+    supervisor: int | None
+    """Pid of the supervisor."""
     notes: tuple[str, ...] = ()
     """Sentences about what differs from the config: ports that were busy."""
-    made: tuple[Path, ...] = ()
-    """Folders that were not there before, outer ones first."""
-    supervisor: int | None = None
-    """Pid of the supervisor, once it was started."""
 
 
 def examine(run: ConfiguredRequest) -> ExperimentRecord:
@@ -99,44 +116,71 @@ def create(run: ConfiguredRequest, begin: Callable[[Created], None] = lambda _: 
     make_room_for_files()
     with creation_lock():
         record, device_notes = with_devices(examine(run), on_one=run.request.is_on_one_gpu)
-        record, notes = with_ports(record)
-        control = record.control
+        record, port_notes = with_ports(record)
         owner = owner_of(Path(record.output_dir), record.name)
-        new_folders = tuple(
-            folder for folder in (Path(record.output_dir), control.path) if not folder.exists()
-        )
         # A supervisor with nothing to do knows the config and layout of before.
         try:
             down.stop_idle_supervisor(owner or find_experiment(record.name) or record)
         except ConflictError:  # somebody has just started it
             examine(run)  # refuses in words that say whose it is
             raise
-        make_folder(Path(record.output_dir))
-        with _separate_copies(record, run.copies) as (copies, copy_reason):
-            record, file_texts = _with_own_copies(record, copies, control)
-        notes = (*device_notes, *notes, *copy_reason)
-        control.make()
-        _save_origin(
-            control, record, run.request.origin
-        )  # before the list tells others of it, who would make one
-        control.write_record(record)
-        if record.inference_of:
-            save_lease(launch.choose(record.inference_of), record)
-        if file_texts:
-            _edit(record, file_texts, is_birth=run.request.earlier_run != "resume")
-        save_shell(control)
-        creation = Created(record, notes, new_folders)
-        if owner is not None:
-            forget(owner)
-            launch.clear_away(owner)
+        rollback = Rollback()
         try:
+            record, copy_notes = _write(record, run, rollback)
+            if owner is not None:
+                forget(owner)
+                launch.clear_away(owner)
             launch.start_supervisor(record)
-            creation = replace(creation, supervisor=_supervisor(record))
-            begin(creation)
+            notes = (*device_notes, *port_notes, *copy_notes)
+            created = Created(record, rollback, _supervisor(record), notes)
+            begin(created)
         except (RltuiError, KeyboardInterrupt):
-            _undo(creation)
+            _take_back(record, rollback)
             raise
-    return creation
+    return created
+
+
+def _write(
+    record: ExperimentRecord, run: ConfiguredRequest, rollback: Rollback
+) -> tuple[ExperimentRecord, tuple[str, ...]]:
+    """Write the experiment down. Returns its record with the run's own copies of the config, and why it has
+    some, in words.
+    """
+    control, output_dir = record.control, Path(record.output_dir)
+    before = control.read_record()
+    if not output_dir.exists():
+        rollback.add(output_dir.rmdir)
+    if not control.path.exists():
+        rollback.add(partial(_remove, record))
+    elif before is not None:
+        rollback.add(partial(control.write_record, before))
+        if before.name != record.name:
+            rollback.add(partial(forget, record))
+    make_folder(output_dir)
+    with _separate_copies(record, run.copies) as (copies, notes):
+        record, file_texts = _with_own_copies(record, copies, control)
+    control.make()
+    _save_origin(control, record, run.request.origin)  # before the list tells others, who would make one
+    control.write_record(record)
+    if record.inference_of:
+        save_lease(launch.choose(record.inference_of), record)
+    if file_texts:
+        is_birth = run.request.earlier_run != "resume"
+        if _edit(record, file_texts, is_birth=is_birth) and not is_birth:
+            rollback.add(partial(_undo_edit, record))
+    save_shell(control)
+    return record, notes
+
+
+def _remove(record: ExperimentRecord) -> None:
+    """Remove all that rltui has of an experiment that was not there before."""
+    control = record.control
+    metadata = read_metadata(control.path)
+    forget(record)
+    launch.clear_away(record)
+    shutil.rmtree(control.path, ignore_errors=True)
+    if metadata is not None:
+        RunIndex().remove([metadata.id])
 
 
 def _save_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
@@ -191,9 +235,9 @@ def _with_own_copies(
     return replace(record, config_files=tuple(map(str, files))), file_texts
 
 
-def _edit(record: ExperimentRecord, file_texts: Mapping[str, str], *, is_birth: bool) -> None:
+def _edit(record: ExperimentRecord, file_texts: Mapping[str, str], *, is_birth: bool) -> bool:
     """Write what the overrides of the command line say: of a run that goes on, as an edit that can be
-    undone.
+    undone. False where they change nothing.
     """
     document = ExperimentReader(record).document_to_edit()
     request = Request(action="write", texts=dict(file_texts), by=actor())
@@ -201,11 +245,17 @@ def _edit(record: ExperimentRecord, file_texts: Mapping[str, str], *, is_birth: 
     if proposal.blocked:  # it was examined, by the framework's own models too
         document.accept(proposal.after)
         proposal = document.proposed(request)
-    document.commit(proposal, is_birth=is_birth)
+    return document.commit(proposal, is_birth=is_birth) is not None
+
+
+def _undo_edit(record: ExperimentRecord) -> None:
+    document = ExperimentReader(record).document_to_edit()
+    document.commit(document.proposed(Request(action="undo", by=actor())))
 
 
 def undo(created: Created) -> None:
-    """Take back a creation of which nothing was started: its supervisor ends, and new folders go.
+    """Take back a creation of which nothing was started: its supervisor ends, new folders go, and a run that
+    was there is as before.
 
     Nothing is taken back where somebody has started something meanwhile.
 
@@ -218,7 +268,7 @@ def undo(created: Created) -> None:
             raise _folder_in_use(owner)
         if _supervisor(created.record) not in (None, created.supervisor):
             raise launch.already_running(created.record)
-        _undo(created)
+        _take_back(created.record, created.rollback)
 
 
 def _supervisor(record: ExperimentRecord) -> int | None:
@@ -227,23 +277,12 @@ def _supervisor(record: ExperimentRecord) -> int | None:
         return None if wire is None else wire.server_pid()
 
 
-def _undo(created: Created) -> None:
+def _take_back(record: ExperimentRecord, rollback: Rollback) -> None:
     try:
-        down.stop_idle_supervisor(created.record)
-    except ConflictError:
+        down.stop_idle_supervisor(record)
+    except ConflictError:  # somebody has started something: it stays
         return
-    control = created.record.control
-    if control.path in created.made:
-        metadata = read_metadata(control.path)
-        forget(created.record)
-        launch.clear_away(created.record)
-        shutil.rmtree(control.path, ignore_errors=True)
-        if metadata is not None:
-            with suppress(RltuiError):  # then it is listed as lost
-                RunIndex().remove([metadata.id])
-    for folder in reversed(created.made):
-        with suppress(OSError):  # something else lies there by now
-            folder.rmdir()
+    rollback.run()
 
 
 @contextmanager
