@@ -12,7 +12,7 @@ from rltui.core.config_data import value_at
 from rltui.core.config_report import DerivedValue, Problem
 from rltui.core.json_schema import Json
 from rltui.core.knobs import Knob
-from rltui.frameworks.answers import no_items, no_values, unknown, yes
+from rltui.frameworks.answers import no, no_items, no_text, no_values, unknown, yes
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed
 
 
@@ -60,6 +60,12 @@ class ConfigSide:
     """The role of a file with this path and content, `None` if it is none of this framework's."""
     fit: Callable[[Parsed], int | None] = unknown
     """Number of keys of the files that it does not know; `None`: they are not for it."""
+    is_certain: bool = False
+    """Files that fit are its own, whatever fits besides: they have keys that no other framework knows."""
+    is_likely: Callable[[Mapping[str, Any]], bool] = no
+    """Whether a file with such content is probably its own, if several fit and no checkout is at hand."""
+    explain: Callable[[str, Mapping[str, Any]], str] = no_text
+    """Description of a file of its that nothing can be run from; empty for any other."""
     required: tuple[frozenset[str], ...] = ()
     """Roles without which nothing can be run: all of one of these sets, the default one first."""
     companions: Mapping[str, str] = field(default_factory=dict)

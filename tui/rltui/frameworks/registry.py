@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pkgutil import resolve_name
 from typing import Any
@@ -73,8 +73,9 @@ def family_of(framework_id: str) -> str:
     return _FRAMEWORKS[framework_id][1] if framework_id in _FRAMEWORKS else framework_id
 
 
-def _all_frameworks() -> list[Framework]:
-    return [get(name) for name in IDS]
+def _all_frameworks() -> Iterator[Framework]:
+    """Each is imported when it is its turn."""
+    return map(get, IDS)
 
 
 def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
@@ -85,11 +86,9 @@ def detect(parsed: Parsed, *, installed: str | None = None) -> Framework:
         AmbiguousConfigError: if several do, and that does not help.
         UnknownConfigError: if there is none; the details describe each file.
     """
-    own = (get(name) for name in ("tinyrl", "verifiers"))  # their files have knobs that no other knows
-    if (
-        own_match := next((framework for framework in own if framework.config.fit(parsed) is not None), None)
-    ) is not None:
-        return own_match
+    certain = (framework for framework in _all_frameworks() if framework.config.is_certain)
+    if match := next((framework for framework in certain if framework.config.fit(parsed) is not None), None):
+        return match
     if installed is not None:
         roles = [get(installed).config.role(path, data) for path, data in parsed]
         if None not in roles and len(set(roles)) == len(roles):
@@ -127,16 +126,16 @@ def _shape(path: str, data: Mapping[str, Any]) -> str:
 
 
 def _not_alone(path: str, data: Mapping[str, Any]) -> str:
-    from rltui.frameworks.prime_rl.configs import not_alone
-
-    return not_alone(path, data)
+    explanations = (framework.config.explain(path, data) for framework in _all_frameworks())
+    return next(filter(None, explanations), "")
 
 
 def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:
-    """The default candidate if no checkout is at hand: for files since summer 2026 the newest."""
-    from rltui.frameworks.prime_rl.configs import is_of_summer
-
-    return error.candidates[0] if any(is_of_summer(data) for _, data in parsed) else None
+    """The default candidate if no checkout is at hand; of several generations the newest."""
+    return next(
+        (name for name in error.candidates if any(get(name).config.is_likely(data) for _, data in parsed)),
+        None,
+    )
 
 
 def conversions() -> str:

@@ -51,6 +51,8 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
             reader.side,
             role=partial(configs.role_in, g.id),
             fit=unknown if g.is_contained else partial(configs.fit_in, g.id),
+            is_likely=configs.is_of_summer,
+            explain=configs.not_alone,
             required=tuple(frozenset({role}) for role in programs),
             models=g.models,
             merges_deeply=g.merges_deeply,

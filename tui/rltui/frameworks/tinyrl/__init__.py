@@ -164,6 +164,7 @@ def _make(given: Given) -> Framework:
             _CONFIG.side,
             role=_role,
             fit=_fit,
+            is_certain=True,
             required=(frozenset({"rl"}),),
             companions={"sft": "sft.toml"},
         ),

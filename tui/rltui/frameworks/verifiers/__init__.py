@@ -159,7 +159,9 @@ def _make(given: Given) -> Framework:
         failures=log_lines.FAILURES,
         signs=("checkpoint-*",),
         conversions=dict.fromkeys(("prime-rl", "prime-rl-merged"), partial(_convert, config)),
-        config=replace(config.side, role=_role, fit=_fit, required=(frozenset({"rl"}),), models=_MODELS),
+        config=replace(
+            config.side, role=_role, fit=_fit, is_certain=True, required=(frozenset({"rl"}),), models=_MODELS
+        ),
         launch=launch.side,
         run=RunSettings(
             files=lambda _: _FILES,
