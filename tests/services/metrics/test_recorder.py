@@ -18,7 +18,8 @@ from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
 from rltui.frameworks.progress import Progress
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.store import INDEX, SeriesReader
+from rltui.services.metrics.store import SeriesReader
+from rltui.services.metrics.store_index import INDEX
 from rltui.services.runs.experiment_files import ControlFolder
 
 PRINTED = answering(

@@ -14,7 +14,8 @@ import pytest
 
 from rltui.core.log_lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, SeriesKey
-from rltui.services.metrics.store import INDEX, SeriesReader, SeriesWriter, lock_of
+from rltui.services.metrics.store import SeriesReader, SeriesWriter, lock_of
+from rltui.services.metrics.store_index import INDEX
 from rltui.services.own_files import FileLock
 
 LOSS, REWARD = SeriesKey("trainer", "loss/mean"), SeriesKey("orch", "reward")
@@ -315,7 +316,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def test_a_writer_that_is_killed_at_any_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
 ) -> None:
-    monkeypatch.setattr("rltui.services.metrics.store._MOST_LINES", lines)
+    monkeypatch.setattr("rltui.services.metrics.store_index._MOST_LINES", lines)
     for number in range(200):
         folder = tmp_path / f"{number}"
         with monkeypatch.context() as patch:

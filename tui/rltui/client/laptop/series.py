@@ -27,7 +27,7 @@ from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader
 
 Stamp = tuple[str, int, int]
-"""Version of a store, as `SeriesReader.stamp`."""
+"""Version of a store, as `SeriesReader.fingerprint`."""
 _NO_STAMP: Stamp = ("", 0, 0)
 
 

@@ -13,7 +13,6 @@ index has all that was committed before it, each other one what has changed.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -21,24 +20,17 @@ import struct
 import uuid
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from rltui.core.log_lines import LogChange
 from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.earlier_store import earlier_files, earlier_rewinds, earlier_rows
-from rltui.services.own_files import FileLock, open_own, write_atomically
+from rltui.services.metrics.store_index import FIXED, INDEX, Index, IndexFile, Table, write_at
+from rltui.services.own_files import FileLock, open_own
 
 logger = logging.getLogger(__name__)
 
-INDEX = "index.jsonl"
-_START_BYTES = 64
-_MOST_LINES = 4096
-"""Limit of the lines of an index: then one line says it all again."""
-_FIXED = 2
-"""Number of fields before the values of a row: step, time."""
 _ABSENT_BITS = 0x7FF4_0072_6C74_7569
 """A NaN that no program computes: the row has no value of that name."""
 _ABSENT_BYTES = struct.pack("=q", _ABSENT_BITS)
@@ -49,128 +41,6 @@ _MOST_NAMES = 4096
 """Limit of names in one store. More is no table of metrics but names made up by the row; they are dropped."""
 _MOST_PENDING = 4 << 20
 """Limit of bytes that wait for room on a full disk; more is dropped."""
-
-
-class _Table(NamedTuple):
-    """A file of rows of equal width."""
-
-    number: int
-    source: str
-    origin: str
-    """The file of the run that its first row was read from; empty for what cannot be read again."""
-    names: tuple[str, ...]
-
-    @property
-    def row_bytes(self) -> int:
-        return 8 * (_FIXED + len(self.names))
-
-    def path(self, folder: Path) -> Path:
-        return folder / f"{self.number}.points"
-
-
-@dataclass(slots=True)
-class _Index:
-    """What is committed, or what a line of the index adds to that."""
-
-    id: str = ""
-    """Changes when earlier content becomes void; empty where there is no store."""
-    tables: dict[int, _Table] = field(default_factory=dict)
-    rows: dict[int, int] = field(default_factory=dict)
-    """Number of a table → its number of rows."""
-    cursors: dict[str, int] = field(default_factory=dict)
-    """Origin → offset up to which it is in the store."""
-    rewinds: list[Rewind] = field(default_factory=list)
-
-    def encode(self, token: str = "") -> bytes:
-        """`token`: that of a first line, which no other one has."""
-        parts = {
-            "token": token,
-            "id": self.id,
-            "tables": [*self.tables.values()],
-            "rows": self.rows,
-            "cursors": self.cursors,
-            "rewinds": self.rewinds,
-        }
-        return json.dumps({name: part for name, part in parts.items() if part}).encode() + b"\n"
-
-    def add_line(self, line: bytes) -> None:
-        """Raises ValueError for one that is not written completely."""
-        try:
-            parts = json.loads(line)
-            tables = {
-                int(number): _Table(int(number), str(source), str(origin), tuple(map(str, names)))
-                for number, source, origin, names in parts.get("tables", ())
-            }
-            rows = {int(number): int(count) for number, count in parts.get("rows", {}).items()}
-            cursors = {origin: int(cursor) for origin, cursor in parts.get("cursors", {}).items()}
-            rewinds = [Rewind(int(step), float(at)) for step, at in parts.get("rewinds", ())]
-            self.add(_Index(str(parts.get("id", "")), tables, rows, cursors, rewinds))
-        except (TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise ValueError(line) from error
-
-    def add(self, later: _Index) -> None:
-        self.id = later.id or self.id
-        self.tables |= later.tables
-        self.rows |= later.rows
-        self.cursors |= later.cursors
-        self.rewinds += later.rewinds
-
-
-class _IndexFile:
-    """The index on disk, as of the last poll or write."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / INDEX
-        self._restart(b"")
-
-    def _restart(self, start: bytes) -> None:
-        self.index = _Index()
-        self._start = start
-        """The beginning of the file, by which it is told from another."""
-        self._size = self._lines = 0
-        """Bytes and lines that are in `index`."""
-
-    def poll(self) -> LogChange:
-        """Read the lines that are new. After `RESET` it is another store, or none."""
-        id_, before = self.index.id, (self._start, self._size)
-        try:
-            descriptor = open_own(self.path, os.O_RDONLY)
-            try:
-                start = os.pread(descriptor, _START_BYTES, 0)
-                if start != self._start:
-                    self._restart(start)
-                data = os.pread(descriptor, os.fstat(descriptor).st_size - self._size, self._size)
-            finally:
-                os.close(descriptor)
-        except OSError:
-            data = b""
-            self._restart(b"")
-        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
-            try:
-                self.index.add_line(line)
-            except ValueError:
-                break
-            self._size += len(line)
-            self._lines += 1
-        if self.index.id != id_:
-            return LogChange.RESET
-        return LogChange.GREW if (self._start, self._size) != before else LogChange.NONE
-
-    def commit(self, new: _Index) -> None:
-        """Add what is new. Raises OSError or RltuiError if there is not enough room."""
-        line = new.encode()
-        if 0 < self._lines < _MOST_LINES:
-            _write_at(self.path, line, self._size)
-            self.index.add(new)
-            self._size += len(line)
-            self._lines += 1
-            return
-        all_of_it = _Index()
-        all_of_it.add(self.index)
-        all_of_it.add(new)
-        line = all_of_it.encode(uuid.uuid4().hex)
-        write_atomically(self.path, line)
-        self.index, self._start, self._size, self._lines = all_of_it, line[:_START_BYTES], len(line), 1
 
 
 def lock_of(folder: Path) -> Path:
@@ -187,8 +57,8 @@ class SeriesReader:
     def __init__(self, folder: Path) -> None:
         """`folder`: that of the store, which need not exist yet."""
         self._folder = folder
-        self._file = _IndexFile(folder)
-        self._columns: dict[SeriesKey, tuple[_Table, int]] = {}
+        self._file = IndexFile(folder)
+        self._columns: dict[SeriesKey, tuple[Table, int]] = {}
         self._table_count = 0
         """Number of tables that `_columns` is made of."""
         self._read_until: dict[SeriesKey, tuple[int, int]] = {}
@@ -212,7 +82,7 @@ class SeriesReader:
             self._columns = {
                 SeriesKey(table.source, name): (table, column)
                 for table in tables.values()
-                for column, name in enumerate(table.names, _FIXED)
+                for column, name in enumerate(table.names, FIXED)
             }
         return change
 
@@ -244,7 +114,7 @@ class SeriesReader:
         rows, points = self._file.index.rows.get(table.number, 0), Series()
         try:
             for data in _chunks(table.path(self._folder), table.row_bytes, first, rows):
-                _append_column(data, _FIXED + len(table.names), column, points)
+                _append_column(data, FIXED + len(table.names), column, points)
         except FileNotFoundError:  # replaced this moment: the next poll says so
             pass
         except OSError as error:
@@ -301,20 +171,20 @@ class SeriesWriter:
 
     def _start(self) -> None:
         """Read what is committed."""
-        self._file = _IndexFile(self._folder)
+        self._file = IndexFile(self._folder)
         self._file.poll()
         index = self._file.index
-        self._new = _Index("" if index.id else uuid.uuid4().hex)
+        self._new = Index("" if index.id else uuid.uuid4().hex)
         """What the next `flush` commits."""
         self._pending: dict[int, bytearray] = {}
         """Number of a table → rows that wait for `flush`."""
-        self._tables: dict[int, _Table] = {}
+        self._tables: dict[int, Table] = {}
         self._number_of: dict[str, dict[str, int]] = {}
         """Source → name → number of the table that has it."""
         for table in index.tables.values():
             self._use(table)
 
-    def _use(self, table: _Table) -> None:
+    def _use(self, table: Table) -> None:
         self._tables[table.number] = table
         self._number_of.setdefault(table.source, {}).update(dict.fromkeys(table.names, table.number))
 
@@ -324,17 +194,17 @@ class SeriesWriter:
         if counts == index.rows:
             return
         logger.warning("%s is damaged: what the run's files say is read again", self._folder)
-        intact = _Index(uuid.uuid4().hex, rewinds=index.rewinds)
+        intact = Index(uuid.uuid4().hex, rewinds=index.rewinds)
         for number, table in index.tables.items():
             if not table.origin and counts[number]:
                 intact.tables[number], intact.rows[number] = table, counts[number]
             else:
                 table.path(self._folder).unlink(missing_ok=True)
         self._file.path.unlink()
-        _IndexFile(self._folder).commit(intact)
+        IndexFile(self._folder).commit(intact)
         self._start()
 
-    def _count_rows(self, table: _Table) -> int:
+    def _count_rows(self, table: Table) -> int:
         """Number of committed rows that are there; 0 if the last one was never written to the disk."""
         try:
             descriptor = open_own(table.path(self._folder), os.O_RDONLY)
@@ -394,7 +264,7 @@ class SeriesWriter:
         """A table for new names, without those beyond the limit."""
         room = _MOST_NAMES - sum(map(len, self._number_of.values()))
         if new_names := tuple(sorted(names)[: max(0, room)]):
-            table = _Table(max(self._tables, default=0) + 1, source, origin, new_names)
+            table = Table(max(self._tables, default=0) + 1, source, origin, new_names)
             self._new.tables[table.number] = table
             self._use(table)
 
@@ -424,13 +294,13 @@ class SeriesWriter:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for number, data in self._pending.items():
                 table, count = self._tables[number], committed.rows.get(number, 0)
-                _write_at(table.path(self._folder), data, count * table.row_bytes)
+                write_at(table.path(self._folder), data, count * table.row_bytes)
                 new.rows[number] = count + len(data) // table.row_bytes
             self._file.commit(new)
         except (OSError, RltuiError) as error:
             self.problem = getattr(error.__cause__ or error, "strerror", None) or str(error)
             return False
-        self._new, self.problem = _Index(), None
+        self._new, self.problem = Index(), None
         self._pending.clear()
         return True
 
@@ -445,22 +315,6 @@ class SeriesWriter:
             self._folder.rename(archive)
         self._start()
         self.problem = None
-
-
-def _write_at(path: Path, data: bytes | bytearray, offset: int) -> None:
-    """Write over what an unfinished flush left there.
-
-    Raises:
-        OSError: if there is not enough room.
-    """
-    descriptor = open_own(path, os.O_WRONLY | os.O_CREAT)
-    try:
-        remaining = memoryview(data)
-        while remaining:
-            length = os.pwrite(descriptor, bytes(remaining), offset)
-            remaining, offset = remaining[length:], offset + length
-    finally:
-        os.close(descriptor)
 
 
 def _convert(folder: Path, files: Iterable[Path]) -> None:

@@ -22,7 +22,7 @@ from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE
 from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow
 from rltui.core.states import Reason
 from rltui.errors import ConfigError, RltuiError
-from rltui.services.metrics.store import INDEX
+from rltui.services.metrics.store_index import INDEX
 from rltui.services.own_files import entry_names, is_text, may_exist, read_own
 from rltui.services.runs.experiment_files import (
     NAME_PATTERN,
