@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from rltui.client import launch
-from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.template import TemplateValue, render
+from rltui.core.template import render
 from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import standing
 from rltui.services import processes
+from rltui.services.launch import run_context_of
 from rltui.services.ports import LAST_PORT, takes_options
 from rltui.services.probes import served_model
 from rltui.services.runs.experiment_files import ExperimentRecord
@@ -67,7 +66,7 @@ def listening_ports(record: ExperimentRecord) -> tuple[int, ...]:
     layout, framework, files = setup_of(record)
     knobs = framework.launch.ports(files)
     still = standing(knobs, record.overrides, record.overridden)
-    values = _template_values(record, framework, files)
+    values = framework.launch.template_values(files, run_context_of(record, framework, files))
     port_texts = [
         render(spec.port, values, where=record.layout_file) for spec in layout.automatic if spec.port
     ]
@@ -84,7 +83,7 @@ def inference_url(record: ExperimentRecord) -> str:
         ConfigError: if its config or layout cannot be read any more, or it has no such server.
     """
     layout, framework, files = setup_of(record)
-    values = _template_values(record, framework, files)
+    values = framework.launch.template_values(files, run_context_of(record, framework, files))
     specs = [spec for spec in layout.automatic if spec.id == "inference" and spec.port]
     if not specs:
         elsewhere = f"{record.name} itself uses {record.inference[0]}" if record.inference else ""
@@ -93,21 +92,6 @@ def inference_url(record: ExperimentRecord) -> str:
     engine, host = values.get("port.engine"), values.get("host.inference")
     port = engine if isinstance(engine, str) else render(specs[0].port, values, where=record.layout_file)
     return f"http://{host if isinstance(host, str) else '127.0.0.1'}:{port}/v1"
-
-
-def _template_values(
-    record: ExperimentRecord, framework: Framework, files: ConfigFiles
-) -> Mapping[str, TemplateValue]:
-    port_values = standing(framework.launch.ports(files), record.overrides, record.overridden)
-    context = RunContext(
-        workspace=record.workspace,
-        output_dir=record.output_dir,
-        run_dir=record.run_dir,
-        name=record.name,
-        python=OWN_PYTHON,
-        overrides=port_values,
-    )
-    return framework.launch.template_values(files, context)
 
 
 class _UsedPorts:

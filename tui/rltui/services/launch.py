@@ -299,6 +299,18 @@ class LaunchContext:
         return self.framework.launch.service_calls(self.files, self.run_context)
 
 
+def run_context_of(record: ExperimentRecord, framework: Framework, files: ConfigFiles) -> RunContext:
+    """What is known of a run from its record."""
+    return RunContext(
+        workspace=record.workspace,
+        output_dir=record.output_dir,
+        run_dir=record.run_dir,
+        name=record.name,
+        python=OWN_PYTHON,
+        overrides=standing(framework.launch.ports(files), record.overrides, record.overridden),
+    )
+
+
 class Launcher:
     """Makes the context of a start from an experiment, its layout and a config."""
 
@@ -366,20 +378,15 @@ class Launcher:
             if spec is None
             else NearbyCheckout(spec, workspace=Path(record.workspace), config_files=record.config_paths)
         )
-        run_context = RunContext(
+        run_context = replace(
+            run_context_of(record, self._framework, files),
             submits=self._layout.submits,
-            workspace=record.workspace,
-            output_dir=record.output_dir,
-            run_dir=record.run_dir,
-            name=record.name,
-            python=OWN_PYTHON,
             run=checkout.run_prefix() if checkout else (),
             traits=checkout.traits() if checkout else None,
             run_id=run_id,
             resolved=dict(resolved),
             made={name: _read_resolved(Path(path)) for name, path in resolved},
             resume_step=resume_step,
-            overrides=standing(self._framework.launch.ports(files), record.overrides, record.overridden),
             cuda_devices=tuple(name for name, _ in devices) if devices and uses_cuda(OWN_PYTHON) else (),
             devices=tuple(number for _, number in devices),
         )

@@ -1,8 +1,10 @@
-"""What prime-rl needs of the GPUs: vLLM's share, and the supervised trainer."""
+"""What prime-rl needs of the GPUs: which devices, vLLM's share of them, and the supervised trainer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from rltui.core.config_data import value_at
@@ -10,11 +12,14 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
 from rltui.core.kinds import is_number
 from rltui.core.rules import Values, is_on
+from rltui.core.template import Missing, TemplateValue
+from rltui.core.text import count_text
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import values
+from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.run_config import RunConfig
 from rltui.frameworks.schemas import Names, SchemaConfig
 
@@ -22,6 +27,70 @@ _UTILIZATION = 0.9
 """vLLM's own default; prime-rl does not change it."""
 _MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
 _TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSplit:
+    """Devices of both, named as in `CUDA_VISIBLE_DEVICES`; empty if no GPU is known."""
+
+    inference: tuple[str, ...] = ()
+    trainer: tuple[str, ...] = ()
+    fault: Missing | None = None
+    """Reason why the devices of this box do not suffice."""
+
+    @property
+    def is_shared(self) -> bool:
+        return not set(self.inference).isdisjoint(self.trainer)
+
+    def value(self, component: str) -> TemplateValue:
+        """The value of a layout's `{gpus.<component>}`."""
+        if self.fault is not None:
+            return self.fault
+        return ",".join(self.trainer if component == "trainer" else self.inference)
+
+
+def device_counts(g: Generation, data: Mapping[str, Any], *, by_launcher: bool = False) -> tuple[int, int]:
+    """Numbers of devices for inference and trainer. Early launchers reserve some for a server that does not
+    exist.
+    """
+    ids = values.numbers(data, "trainer_gpu_ids")
+    trainer = len(ids) if ids else prod(values.count(data, key, 1) for key in g.train_gpus)
+    serves = values.is_table(data, "inference") or (by_launcher and not g.run_folders)
+    return prod(values.count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
+
+
+def split_devices(
+    g: Generation, data: Mapping[str, Any], devices: Sequence[str], *, by_launcher: bool = False
+) -> GpuSplit:
+    """Split the devices: by number in files from before February 2026, where the lists may overlap; else the
+    first devices for inference, the next for the trainer.
+
+    On a box with one, both get it, which prime-rl's own launcher refuses from 2026 on.
+    """
+    if not devices:
+        return GpuSplit()
+    inference_ids, trainer_ids = (
+        values.numbers(data, "inference_gpu_ids"),
+        values.numbers(data, "trainer_gpu_ids"),
+    )
+    if inference_ids is not None or trainer_ids is not None:
+        return GpuSplit(tuple(map(str, inference_ids or (0,))), tuple(map(str, trainer_ids or (1,))))
+    inference, trainer = device_counts(g, data, by_launcher=by_launcher)
+    total = inference + trainer
+    if total <= len(devices):
+        return GpuSplit(tuple(devices[:inference]), tuple(devices[inference:total]))
+    if len(devices) == 1 and inference <= 1 and trainer == 1:
+        return GpuSplit(tuple(devices[:inference]), tuple(devices))
+    have = count_text(len(devices), "GPU")
+    return GpuSplit(
+        fault=Missing(
+            f"the config asks for {total} GPUs ({inference} for inference, {trainer} for the trainer);"
+            f" available: {have}",
+            hint=(
+                "lower the numbers of GPUs in the config, or make more GPUs visible with CUDA_VISIBLE_DEVICES"
+            ),
+        )
+    )
 
 
 def gpu_needs_of(config: RunConfig, reader: SchemaConfig) -> GpuNeeds:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import PurePath
 from typing import Any
 
@@ -16,11 +15,11 @@ from rltui.core.gpu.budget import EngineMemory
 from rltui.core.knobs import KnobValue
 from rltui.core.plan import RestartRule
 from rltui.core.template import Missing, TemplateValue
-from rltui.core.text import count_text
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, ServiceCall, common_values
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
+from rltui.frameworks.prime_rl.gpu_needs import device_counts, split_devices
 from rltui.frameworks.prime_rl.run_config import RunConfig
 from rltui.frameworks.prime_rl.run_settings import WRITERS
 from rltui.frameworks.prime_rl.servers import TRAINED
@@ -95,8 +94,8 @@ class PrimeRlLaunch:
     def _template_values(self, files: ConfigFiles, context: RunContext) -> Mapping[str, TemplateValue]:
         """`config.<part>`, `config.launcher`, `run`, `gpus.<id>`, `port.inference`, `port.engine` …"""
         g, data = self.run.generation_of(files), self.run(files)
-        split, memory = _split(g, data, context.devices), self.engine(files)
-        launcher_split = _split(g, data, context.devices, by_launcher=True)
+        split, memory = split_devices(g, data, context.devices), self.engine(files)
+        launcher_split = split_devices(g, data, context.devices, by_launcher=True)
         both = ",".join(dict.fromkeys((*launcher_split.inference, *launcher_split.trainer)))
         for_sft = ",".join(context.devices[: max(1, count(data, "deployment.num_gpus", 1))])
         values = {
@@ -114,7 +113,7 @@ class PrimeRlLaunch:
             "gpus.sft": both if g.run_folders else for_sft,
             "gpus.all": ",".join(context.devices),
             "gpu_count.all": str(max(1, len(context.devices))),
-            "gpu_count.trainer": str(len(split.trainer) or _device_counts(g, data)[1]),
+            "gpu_count.trainer": str(len(split.trainer) or device_counts(g, data)[1]),
             "gpu_memory.inference": str(memory.utilization) if memory and split.inference else "",
             "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
         }
@@ -165,7 +164,7 @@ class PrimeRlLaunch:
             variables = self._environment("inference", files, context)
             return {name: value for name, value in variables.items() if name != "CUDA_VISIBLE_DEVICES"}
         g = self.run.generation_of(files)
-        split = _split(g, self.run.rl(files), context.devices)
+        split = split_devices(g, self.run.rl(files), context.devices)
         # the generation's own, then what the config says, then what cannot be chosen; little for a launcher
         part = "env" if component.startswith(_ENV_SERVERS) else component
         parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
@@ -220,67 +219,6 @@ class PrimeRlLaunch:
         port_values = ports.values(self.run.generation_of(files), self.run.rl(files), context)
         url = f"http://{port_values['host.inference']}:{port_values['port.engine']}/resume"
         return (ServiceCall("inference", url, "resume a paused engine"),)
-
-
-@dataclass(frozen=True, slots=True)
-class _GpuSplit:
-    """Devices of both, named as in `CUDA_VISIBLE_DEVICES`; empty if no GPU is known."""
-
-    inference: tuple[str, ...] = ()
-    trainer: tuple[str, ...] = ()
-    fault: Missing | None = None
-    """Reason why the devices of this box do not suffice."""
-
-    @property
-    def is_shared(self) -> bool:
-        return not set(self.inference).isdisjoint(self.trainer)
-
-    def value(self, component: str) -> TemplateValue:
-        """The value of a layout's `{gpus.<component>}`."""
-        if self.fault is not None:
-            return self.fault
-        return ",".join(self.trainer if component == "trainer" else self.inference)
-
-
-def _device_counts(g: Generation, data: Mapping[str, Any], *, by_launcher: bool = False) -> tuple[int, int]:
-    """Numbers of devices for inference and trainer. Early launchers reserve some for a server that does not
-    exist.
-    """
-    ids = numbers(data, "trainer_gpu_ids")
-    trainer = len(ids) if ids else prod(count(data, key, 1) for key in g.train_gpus)
-    serves = is_table(data, "inference") or (by_launcher and not g.run_folders)
-    return prod(count(data, key, 1) for key in g.infer_gpus) if serves else 0, max(1, trainer)
-
-
-def _split(
-    g: Generation, data: Mapping[str, Any], devices: Sequence[str], *, by_launcher: bool = False
-) -> _GpuSplit:
-    """Split the devices: by number in files from before February 2026, where the lists may overlap; else the
-    first devices for inference, the next for the trainer.
-
-    On a box with one, both get it, which prime-rl's own launcher refuses from 2026 on.
-    """
-    if not devices:
-        return _GpuSplit()
-    inference_ids, trainer_ids = numbers(data, "inference_gpu_ids"), numbers(data, "trainer_gpu_ids")
-    if inference_ids is not None or trainer_ids is not None:
-        return _GpuSplit(tuple(map(str, inference_ids or (0,))), tuple(map(str, trainer_ids or (1,))))
-    inference, trainer = _device_counts(g, data, by_launcher=by_launcher)
-    total = inference + trainer
-    if total <= len(devices):
-        return _GpuSplit(tuple(devices[:inference]), tuple(devices[inference:total]))
-    if len(devices) == 1 and inference <= 1 and trainer == 1:
-        return _GpuSplit(tuple(devices[:inference]), tuple(devices))
-    have = count_text(len(devices), "GPU")
-    return _GpuSplit(
-        fault=Missing(
-            f"the config asks for {total} GPUs ({inference} for inference, {trainer} for the trainer);"
-            f" available: {have}",
-            hint=(
-                "lower the numbers of GPUs in the config, or make more GPUs visible with CUDA_VISIBLE_DEVICES"
-            ),
-        )
-    )
 
 
 def _make_faults(
@@ -375,7 +313,7 @@ def _parts(
     common: Mapping[str, KnobValue],
 ) -> Resolution:
     resolving = g.resolving
-    is_shared = _split(g, data, context.devices).is_shared
+    is_shared = split_devices(g, data, context.devices).is_shared
     through_files = is_shared and ports.transport(g, data, ports.WEIGHTS) == "nccl"
     edits = {**common, "output_dir": _OUT, **dict.fromkeys(resolving.dropped)}
     if resolving.run:
