@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,35 @@ def test_somebody_who_holds_it_is_not_waited_for_for_ever(tmp_path: Path) -> Non
     holder.execute("ROLLBACK")
     index.put([(row(2), None)])
     assert len(index.ids()) == 2
+
+
+def test_a_changed_field_leaves_what_others_wrote_and_the_fingerprint(tmp_path: Path) -> None:
+    index, other = RunIndex(tmp_path / "runs.sqlite"), RunIndex(tmp_path / "runs.sqlite")
+    first = row(1, control="/o/1/.rltui")
+    index.put([(first, {"a": 1})], fingerprints={first.id: b"[]"})
+    seen = other.revision()
+    index.put([(replace(first, step=7), None)], fingerprints={first.id: b"[1]"})
+    changed = other.change(first.id, {"tags": ("good",), "name": "better"})
+    assert changed == replace(first, step=7, tags=("good",), name="better")
+    assert index.named("better") == index.rows(seen) == [changed]
+    assert [run.fingerprint for run in index.fingerprinted_runs()] == [b"[1]"]
+    assert index.note(first.id)["name"] == "better"
+    assert index.change("run0000002", {"step": 1}) is None
+
+
+def test_what_is_asked_of_the_table(tmp_path: Path) -> None:
+    index = RunIndex(tmp_path / "runs.sqlite")
+    rows = [
+        row(1, tags=("a", "b"), is_alive=True),
+        row(2, tags=("b",), folder="/o/1/x"),
+        row(3, tags=("c",), trashed_at=2.0, folder="/o/10"),
+    ]
+    index.put((each, None) for each in rows)
+    assert index.tags() == {"a": 1, "b": 2}
+    assert [each.name for each in index.trashed()] == ["r-3"]
+    assert index.living_names() == ["r-1"]
+    assert [each.name for each in index.below("/o/1")] == ["r-2"]
+    assert index.names() == {f"run{number:07}": f"r-{number}" for number in (1, 2, 3)}
+    assert {each.name for each in index.starting_with("r-")} == {"r-1", "r-2", "r-3"}
+    assert [each.name for each in index.starting_with("run0000003")] == ["r-3"]
+    assert index.starting_with("%") == []

@@ -189,7 +189,7 @@ class RunRow(RunMetadata):
             ValueError, TypeError, KeyError, AttributeError: if it is none.
         """
         values = {key: value for key, value in data.items() if key in _FIELDS}
-        values |= check_document(data, _SHEET_KINDS, _REQUIRED)
+        check_document(values, _SHEET_KINDS, _REQUIRED)
         for key in ("sparkline", "checkpoints", "gpus", "tags"):
             values[key] = tuple(values.get(key, ()))
         for key in ("metrics", "changed"):

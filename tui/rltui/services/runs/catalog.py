@@ -89,14 +89,12 @@ def measure(index: RunIndex, *, within_s: float) -> None:
     from rltui.services.runs.disk import size_of  # knows the frameworks
 
     until = time.monotonic() + within_s
-    fingerprints = {run.id: run.fingerprint for run in index.fingerprinted_runs()}
     for id_ in index.unmeasured():
         if time.monotonic() > until:
             return
-        since, row = index.revision(), index.row(id_)
+        row = index.row(id_)
         if row is not None and not row.is_unreadable:
-            updated = replace(row, disk_bytes=size_of(Path(row.folder)))
-            index.put([(updated, None)], fingerprints={id_: fingerprints.get(id_, b"")}, unless_since=since)
+            index.change(id_, {"disk_bytes": size_of(Path(row.folder))})
 
 
 def refresh(index: RunIndex, ids: Iterable[RunId]) -> None:

@@ -203,13 +203,7 @@ class RunIndex:
             return connection.execute(statement, values).fetchall()
 
     def _rows(self, condition: str, *values: object) -> list[RunRow]:
-        rows = []
-        for (row,) in self._select(f"SELECT row FROM run WHERE {condition}", *values):  # noqa: S608
-            try:
-                rows.append(RunRow.parse(orjson.loads(row)))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                logger.warning("a row of the index of runs is damaged: %s", error)
-        return rows
+        return _parsed(self._select(f"SELECT row FROM run WHERE {condition}", *values))  # noqa: S608
 
     # --- writing ------------------------------------------------------------------------------------------
 
@@ -232,11 +226,9 @@ class RunIndex:
         rows = [*rows]
         documents = [
             {
-                **{name: getattr(row, name) for name in ("id", "name", "folder", "control", "is_alive")},
-                "row": orjson.dumps(row),
+                **_columns(row),
                 "config": None if config is None else orjson.dumps(config),
                 "mark": fingerprints.get(row.id, b""),
-                "disk": row.disk_bytes,
             }
             for row, config in rows
         ]
@@ -258,6 +250,23 @@ class RunIndex:
         for row, _ in rows:
             self._write_note(row)
         return written
+
+    def change(self, id_: str, values: Mapping[str, Any]) -> RunRow | None:
+        """Change these fields of a row; what others have written to the rest meanwhile stays, and so does the
+        fingerprint. Returns the row after that; `None` if there is none.
+        """
+        with self._writing() as (connection, revision):
+            rows = _parsed(connection.execute("SELECT row FROM run WHERE id = ?", (id_,)))
+            for row in (changed_rows := [replace(row, **values) for row in rows]):
+                connection.execute(
+                    "UPDATE run SET name = :name, folder = :folder, control = :control, is_alive = :is_alive,"
+                    " row = :row, disk = :disk, stamp = :stamp WHERE id = :id",
+                    {**_columns(row), "stamp": revision},
+                )
+        for row in changed_rows:
+            self._write_note(row)
+            return row
+        return None
 
     def remove(self, ids: Iterable[str]) -> None:
         """Forget these runs; their folders stay."""
@@ -388,6 +397,22 @@ class RunIndex:
             self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
             self.was_damaged = f"{reason}; it was saved as {target}"
             logger.warning("the index of runs was set aside: %s", self.was_damaged)
+
+
+def _columns(row: RunRow) -> dict[str, Any]:
+    columns = {name: getattr(row, name) for name in ("id", "name", "folder", "control", "is_alive")}
+    return {**columns, "row": orjson.dumps(row), "disk": row.disk_bytes}
+
+
+def _parsed(records: Iterable[tuple[bytes]]) -> list[RunRow]:
+    """The rows, without damaged ones."""
+    rows = []
+    for (row,) in records:
+        try:
+            rows.append(RunRow.parse(orjson.loads(row)))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            logger.warning("a row of the index of runs is damaged: %s", error)
+    return rows
 
 
 def _inode(path: Path) -> int:

@@ -36,6 +36,8 @@ _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
 _MOST_NAMED = 5
 _CLOCK_SLACK_S = 60.0
+_PLACES = ("folder", "control", "run_dir")
+"""Fields of a row with paths in the run's folder, which may move."""
 
 
 # --- metadata -----------------------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ def _rename(index: RunIndex, row: RunRow, name: str) -> RunRow:
         record.control.write_record(replace(record, name=name))
         if name != record.name:
             forget(record)
-    return _save_row(index, replace(row, name=name))
+    return _save(index, replace(row, name=name), ["name"])
 
 
 def _missing_folder_error(row: RunRow) -> ConflictError:
@@ -134,13 +136,16 @@ def _change_metadata(index: RunIndex, row: RunRow, change: Callable[[RunMetadata
         return change(metadata)
 
     metadata = change_metadata(Path(row.control), check_and_change)
-    return _save_row(index, replace(row, **asdict(metadata)))
+    values = asdict(metadata)
+    return _save(index, replace(row, **values), [*values, *_PLACES])
 
 
-def _save_row(index: RunIndex, row: RunRow) -> RunRow:
-    """Write the row to the index. The metadata counts: an index that cannot be written is updated later."""
+def _save(index: RunIndex, row: RunRow, names: Iterable[str]) -> RunRow:
+    """Save these fields of the row in the index. The folder counts: an index that cannot be written is
+    updated later.
+    """
     try:
-        index.put([(row, None)])
+        return index.change(row.id, {name: getattr(row, name) for name in names}) or row
     except RltuiError as error:
         logger.warning("%s: %s", row.name, error)
     return row
@@ -287,7 +292,7 @@ def _locked(row: RunRow, folder: Path) -> Iterator[None]:
 def _move(row: RunRow, folder: Path, target: Path) -> RunRow:
     relative_paths = {
         name: path.relative_to(folder.resolve())
-        for name in ("folder", "control", "run_dir")
+        for name in _PLACES
         if (value := getattr(row, name)) and (path := Path(value).resolve()).is_relative_to(folder.resolve())
     }
     try:
@@ -311,7 +316,7 @@ def _record_trashed_at(index: RunIndex, row: RunRow, trashed_at: float | None) -
         changed_row = _change_metadata(index, row, lambda metadata: replace(metadata, trashed_at=trashed_at))
     except RltuiError as error:
         logger.warning("%s: %s", row.name, error)
-        changed_row = _save_row(index, replace(row, trashed_at=trashed_at))
+        changed_row = _save(index, replace(row, trashed_at=trashed_at), ["trashed_at", *_PLACES])
     with suppress(RltuiError):  # the next `catch_up` finds it as well
         catalog.refresh(index, [row.id])
     return changed_row
