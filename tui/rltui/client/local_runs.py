@@ -23,7 +23,7 @@ from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
 from rltui.services.runs.experiment_files import ControlFolder, same_folder
 from rltui.services.runs.experiments import find_experiment
-from rltui.services.runs.index import current_rows, stopped_supervisors
+from rltui.services.runs.index import current_rows, silent_supervisors
 
 if TYPE_CHECKING:
     from rltui.core.compare import Comparison
@@ -52,7 +52,7 @@ class LocalRuns(Runs):
         self._index_argument = index
         self._lock = threading.Lock()
         self._stamp: tuple[int, object, frozenset[int]] = (-1, None, frozenset())
-        """What the rows were made of: revision of the index, fingerprint of the queue, stopped processes."""
+        """What the rows were made of: revision of the index, fingerprint of the queue, silent supervisors."""
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] = ()
 
@@ -65,8 +65,8 @@ class LocalRuns(Runs):
     def rows(self) -> tuple[RunRow, ...]:
         with self._lock:
             revision, queue = self._index.revision(), file_fingerprint(paths.queue_file())
-            stopped = stopped_supervisors(self._by_id.values())
-            if (revision, queue, stopped) == self._stamp:
+            silent = silent_supervisors(self._by_id.values())
+            if (revision, queue, silent) == self._stamp:
                 return self._rows
             last_revision = self._stamp[0]
             if revision < last_revision:  # it was made anew, by somebody who may not know the folders
@@ -81,7 +81,7 @@ class LocalRuns(Runs):
             if not ids <= self._by_id.keys() | changed_rows.keys():  # it was made anew, and has grown since
                 changed_rows = {row.id: row for row in self._index.rows()}
             self._by_id = {id_: row for id_, row in (self._by_id | changed_rows).items() if id_ in ids}
-            self._stamp = (revision, queue, stopped)
+            self._stamp = (revision, queue, silent)
             self._rows = tuple(current_rows(self._by_id.values()))
             return self._rows
 

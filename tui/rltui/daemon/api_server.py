@@ -30,6 +30,7 @@ from rltui.core.values import Value
 from rltui.daemon.answers import LONGEST_NAME, SupervisorAnswers
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.services import heartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -158,12 +159,17 @@ class ApiServer:
             os.umask(mask)
         self._inode = self._path.stat().st_ino
 
-    def is_reachable(self) -> bool:
-        """True if the socket at the path is this server's."""
+    def beat(self) -> bool:
+        """Show on the socket that the supervisor works. False if the socket at the path is not this
+        server's.
+        """
         try:
-            return self._path.stat().st_ino == self._inode
+            if self._path.stat().st_ino != self._inode:
+                return False
+            heartbeat.beat(self._path)
         except OSError:
             return False
+        return True
 
     @property
     def has_clients(self) -> bool:

@@ -119,14 +119,15 @@ async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s:
 
 
 async def guard_socket(server: ApiServer) -> None:
-    """Open the socket again for ever: no client could reach this supervisor without it.
+    """Open the socket again for ever: no client could reach this supervisor without it. Its time says that
+    the supervisor works.
 
     systemd-logind removes `$XDG_RUNTIME_DIR` when its user's last session ends, an SSH session for example.
     """
     problem: str | None = None
     while True:
         await asyncio.sleep(_INTERVAL_S)
-        if server.is_reachable():
+        if server.beat():
             continue
         try:
             await server.open()

@@ -445,21 +445,25 @@ def current_rows(rows: Iterable[RunRow]) -> list[RunRow]:
     return [_as_supervised(row) for row in rows_beside_queue(rows)]
 
 
-def stopped_supervisors(rows: Iterable[RunRow]) -> frozenset[int]:
-    """Pids of supervisors of these runs that were stopped, by SIGSTOP or ctrl+z."""
-    return frozenset(pid for row in rows if (pid := _stopped_supervisor(row)) is not None)
+def silent_supervisors(rows: Iterable[RunRow]) -> frozenset[int]:
+    """Pids of supervisors of these runs that were stopped, by SIGSTOP or ctrl+z, or hang."""
+    return frozenset(pid for row in rows if (pid := _silent_supervisor(row)) is not None)
 
 
 def _as_supervised(row: RunRow) -> RunRow:
-    pid = _stopped_supervisor(row)
+    pid = _silent_supervisor(row)
     return row if pid is None else replace(row, state="stalled", reason=no_answer(pid))
 
 
-def _stopped_supervisor(row: RunRow) -> int | None:
+def _silent_supervisor(row: RunRow) -> int | None:
     if not row.is_alive or row.supervisor is None or row.host not in ("", os.uname().nodename):
         return None
+    from rltui.services.heartbeat import has_fallen_silent
     from rltui.services.processes import is_stopped, read_process_id  # takes 60 ms: only where one lives
 
     pid, _ = row.supervisor
     process = read_process_id(pid)
-    return pid if process is not None and is_stopped(process) else None
+    if process is None:
+        return None
+    is_silent = is_stopped(process) or has_fallen_silent(row.name, row.folder)
+    return pid if is_silent else None
