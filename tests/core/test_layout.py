@@ -19,10 +19,9 @@ from rltui.core.layout import (
     Layout,
     Restart,
     Screen,
-    expand_instances,
-    used_instances,
     with_components,
 )
+from rltui.core.layout_instances import expand_instances, used_instances
 from rltui.core.values import TomlTable
 
 LAYOUT = Layout.model_validate(

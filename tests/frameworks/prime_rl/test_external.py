@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.frameworks.prime_rl.runs import CONTEXT, files, of_text, with_devices
 
-from rltui.core.layout import expand_instances
+from rltui.core.layout_instances import expand_instances
 from rltui.core.template import Missing
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry

@@ -16,7 +16,8 @@ from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.experiment_request import ExperimentRequest
 from rltui.core.host_options import HostOptions, lasting_options, merged_options
-from rltui.core.layout import Layout, used_instances
+from rltui.core.layout import Layout
+from rltui.core.layout_instances import used_instances
 from rltui.core.servers import server_url
 from rltui.core.text import join_words
 from rltui.errors import ConfigError, ConflictError, UsageError

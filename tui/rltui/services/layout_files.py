@@ -22,9 +22,9 @@ from rltui.core.layout import (
     Screen,
     Stall,
     Stop,
-    expand_instances,
     with_components,
 )
+from rltui.core.layout_instances import expand_instances
 from rltui.core.text import did_you_mean, join_some
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.registry import family_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from rltui.core.config_data import value_at
 from rltui.core.kinds import is_integer
-from rltui.core.layout import instance_ids
+from rltui.core.layout_instances import instance_ids
 from rltui.core.toml.values import TomlValue
 from rltui.frameworks.inputs import ConfigFiles
 
