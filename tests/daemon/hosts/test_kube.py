@@ -28,7 +28,7 @@ import sys
 from rltui.daemon.hosts import remote_runner, kube
 kube._POLL_S = kube._FORWARD_RETRY_S = 0.1
 kube._PAUSES_S = (0.1, 0.2)
-kube._QUIET_S = kube._STOP_TIMEOUT_S = 1.0
+kube._QUIET_S = remote_runner.STOP_TIMEOUT_S = 1.0
 kube.kube._TIMEOUT_S = 3.0
 sys.exit(remote_runner.main(sys.argv[1:]))
 """

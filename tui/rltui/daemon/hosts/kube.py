@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from rltui.core.kubectl import Kubectl
-from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
+from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, is_set_within
 from rltui.errors import RltuiError
 from rltui.services import kube, subprocesses
 from rltui.services.kube import NoContainerError, NoPodError, Pod, PodHandle
@@ -32,8 +32,6 @@ _POLL_S = 3.0
 """Pause between two polls of a pod that runs."""
 _QUIET_S = 20.0
 """After so long without output, a pod that outlives its program is searched for that program."""
-_STOP_TIMEOUT_S = 20.0
-"""A stop that cannot be passed on for so long has failed."""
 _REST_TIMEOUT_S = 10.0
 """Longest time spent on the rest of the output of a container that ended."""
 _OUTPUT_END_S = 1.0
@@ -288,26 +286,22 @@ class _PodHost:
             UnreachedError: if nobody answers.
         """
         runner = self._runner
-        answered_at, is_killed, uid = time.monotonic(), False, ""
+        is_killed, uid = False, ""
         while True:
             try:
                 await self._pod.take_away()
                 pod = await self._read()
-                runner.report_reached()
                 uid = uid or pod.uid
                 if pod.uid != uid:
                     break
                 if runner.kill_requested.is_set() and not is_killed:
                     await self._pod.delete(at_once=True)
                     is_killed = True
-                answered_at = time.monotonic()
             except NoPodError:
                 break
             except RltuiError as error:
                 runner.report_lost(error.title)
-                if time.monotonic() - answered_at > _STOP_TIMEOUT_S:
-                    raise UnreachedError from None
-            await asyncio.sleep(_PAUSES_S[0])
+            await runner.pause(_PAUSES_S[0])
         if copying is not None:  # it ends with the pod
             await asyncio.wait([copying], timeout=_REST_TIMEOUT_S)
         runner.report_ended(signal_name="SIGKILL" if is_killed else "SIGTERM")

@@ -13,7 +13,7 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
+from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, is_set_within
 from rltui.daemon.shim.agent import BEAT_INTERVAL_S, ELSEWHERE, OUTPUT, REFUSED, STATUS
 from rltui.services.nodes import node_tag, reach_argv, shell_input, shim_program
 
@@ -23,8 +23,6 @@ _GREETING_TIMEOUT_S = 60.0
 """Longest time until the node's Python answers; profiles of some clusters take long."""
 _SILENCE_TIMEOUT_S = 20.0
 """A connection over which nothing has come for so long is lost."""
-_STOP_TIMEOUT_S = 20.0
-"""A stop that cannot be passed on for so long has failed."""
 _HANG_UP_S = 2.0
 """Longest wait for the other side to clear up and hang up."""
 _NOT_FOUND = (126, 127)
@@ -68,8 +66,7 @@ async def run(runner: RemoteRunner) -> None:
     """
     node = _Node(runner)
     started_at, pause_s = time.monotonic(), _PAUSES_S[0]
-    stop_requested_at: float | None = None
-    while True:
+    while runner.status.id or not runner.stop_requested.is_set():
         try:
             async with _Connection(node.argv, node.program) as connection:
                 pause_s = _PAUSES_S[0]
@@ -79,23 +76,11 @@ async def run(runner: RemoteRunner) -> None:
             if isinstance(error, _PermanentError) and not runner.status.id:
                 raise HostError(f"{node.name}: {error}") from None
             runner.report_lost(str(error), since=node.heard_at)
-        now = time.monotonic()
-        if not runner.status.id:
-            if runner.stop_requested.is_set():
-                runner.report_ended()
-                return
-            if now - started_at > node.wait_s:
-                raise HostError(f"{node.name} cannot be reached: {runner.status.problem}")
-        if runner.stop_requested.is_set():
-            stop_requested_at = stop_requested_at or now
-            if now - stop_requested_at > _STOP_TIMEOUT_S:
-                raise UnreachedError
-            pause_s = _PAUSES_S[0]
-        if stop_requested_at:
-            await asyncio.sleep(pause_s)
-        else:
-            await is_set_within(runner.stop_requested, pause_s)
-        pause_s = min(_PAUSES_S[1], 2 * pause_s)
+            if not runner.status.id and time.monotonic() - started_at > node.wait_s:
+                raise HostError(f"{node.name} cannot be reached: {error}") from None
+            await runner.pause(pause_s)
+            pause_s = min(_PAUSES_S[1], 2 * pause_s)
+    runner.report_ended()
 
 
 class _Node:

@@ -23,6 +23,10 @@ _UNDER_SIGNAL = 128
 """A signal's number is added to this where a signal ended the component."""
 _UNREACHED_CODE = 255
 """Exit code of a runner that could not pass a stop on, as that of ssh."""
+STOP_TIMEOUT_S = 20.0
+"""A stop that cannot be passed on for so long has failed."""
+_STOP_RETRY_S = 1.0
+"""Longest pause before the next try to pass a stop on."""
 _WRITE_RETRY_S = 1.0
 """Pause before the next try to write on a full disk."""
 _MAX_UNWRITTEN_BYTES = 16 << 20
@@ -46,7 +50,7 @@ class ProcessHost(Protocol):
         The host keeps these rules: the `id` is reported before, or as soon as, it is started, so that the
         successor of a killed runner finds it; `phase`, `where`, `reason` and `starts` are reported as the
         host says them; that nobody answers (`report_lost`) is never the end of the component: try again for
-        ever, with growing pauses. All of its output goes through `write`, each byte once. When
+        ever, with growing pauses (`pause`). All of its output goes through `write`, each byte once. When
         `stop_requested` is set, ask it to stop as `runner.stop` says; when `kill_requested` is set, end it at
         once. Return only when the host says that nothing of it is left, having reported the phase `ended`
         with code, signal or error.
@@ -88,6 +92,8 @@ class RemoteRunner:
         """Set only together with `stop_requested`."""
         self.log = Path(values["log"])
         """The attempt's log, which `write` appends to; stdout is open on it."""
+        self._stop_unanswered_since: float | None = None
+        """Monotonic time since which nobody has answered, though a stop was asked for."""
         self._is_unsaved = False
         """True where `status` could not be written to its file."""
         self._unwritten = bytearray()
@@ -154,13 +160,30 @@ class RemoteRunner:
         self.report(replace(ended, exit_code=exit_code, signal=signal_name, error=error))
 
     def report_lost(self, problem: str, *, since: float | None = None) -> None:
-        """Record that nobody answers there, since `since`, or since the first such call."""
+        """Record that nobody answers there, since `since`, or since the first such call.
+
+        Raises:
+            UnreachedError: if a stop was asked for, and cannot be passed on for `STOP_TIMEOUT_S`.
+        """
         lost_at = self.status.lost_at or since or time.time()
         self.report(replace(self.status, lost_at=lost_at, problem=problem))
+        if self.stop_requested.is_set():
+            now = time.monotonic()
+            self._stop_unanswered_since = self._stop_unanswered_since or now
+            if now - self._stop_unanswered_since > STOP_TIMEOUT_S:
+                raise UnreachedError
 
     def report_reached(self) -> None:
         """Record that the host answers again: clears `lost_at` and `problem`."""
+        self._stop_unanswered_since = None
         self.report(replace(self.status, lost_at=None, problem=""))
+
+    async def pause(self, pause_s: float) -> None:
+        """Wait before the next try. A request to stop ends the wait, and later ones are short."""
+        if self.stop_requested.is_set():
+            await asyncio.sleep(min(pause_s, _STOP_RETRY_S))
+        else:
+            await is_set_within(self.stop_requested, pause_s)
 
     def request_stop(self, *, kill: bool) -> None:
         if kill:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltui.core.text import count_text
-from rltui.daemon.hosts.remote_runner import HostError, RemoteRunner, UnreachedError, is_set_within
+from rltui.daemon.hosts.remote_runner import STOP_TIMEOUT_S, HostError, RemoteRunner, UnreachedError
 from rltui.errors import RltuiError
 from rltui.services import slurm
 from rltui.services.job_arrays import ArrayMember, JobArray, Task, array_script
@@ -23,8 +23,6 @@ _ANSWER_TIMEOUT_S = 60.0
 """SLURM's commands give a silent controller up after 9 to 20 s."""
 _SUBMIT_TIMEOUT_S = 300.0
 """`sbatch` itself tries again while the controller has no room."""
-_STOP_TIMEOUT_S = 25.0
-"""Longest time a stop is tried where nobody answers."""
 _CLOCK_SKEW_S = 60.0
 """Most that the clock of a file server may be behind ours."""
 _ARRAY_POLL_S = 0.5
@@ -56,7 +54,8 @@ class Commands:
             if answer is not None and (answer.code == 0 or may_fail(answer.errors)):
                 self._runner.report_reached()
                 return answer
-            await self._wait_unanswered(answer, pause)
+            self._runner.report_lost(_lost_reason(answer))
+            await self._runner.pause(pause)
             pause = min(longest, 2 * pause)
 
     async def cancel(self, *arguments: str) -> None:
@@ -69,23 +68,8 @@ class Commands:
             answer = await self.run(("scancel", *arguments), timeout_s=_ANSWER_TIMEOUT_S)
             if answer is not None and not slurm.is_no_answer(answer.errors):
                 return  # done, or it has ended meanwhile: either way, the next poll tells
-            await self._wait_unanswered(answer, _RETRY_PAUSES_S[0])
-
-    async def _wait_unanswered(self, answer: _Answer | None, pause: float) -> None:
-        """Wait before the next try, since nobody answered.
-
-        Raises:
-            UnreachedError: if a stop was asked for and nobody has answered for some time.
-        """
-        runner = self._runner
-        runner.report_lost(_lost_reason(answer))
-        lost_at = runner.status.lost_at
-        if not runner.stop_requested.is_set():
-            await is_set_within(runner.stop_requested, pause)
-        elif lost_at is not None and time.time() - lost_at > _STOP_TIMEOUT_S:
-            raise UnreachedError
-        else:
-            await asyncio.sleep(_RETRY_PAUSES_S[0])
+            self._runner.report_lost(_lost_reason(answer))
+            await self._runner.pause(_RETRY_PAUSES_S[0])
 
     async def run(
         self,
@@ -257,11 +241,9 @@ class Submission:
                 runner.report(replace(runner.status, reason=reason))
             if runner.stop_requested.is_set():
                 stopping_since = stopping_since or time.monotonic()
-                if time.monotonic() - stopping_since > _STOP_TIMEOUT_S:
+                if time.monotonic() - stopping_since > STOP_TIMEOUT_S:
                     raise UnreachedError
-                await asyncio.sleep(_ARRAY_POLL_S)
-            else:
-                await is_set_within(runner.stop_requested, _ARRAY_POLL_S)
+            await runner.pause(_ARRAY_POLL_S)
         return await self._sbatch(self._script)
 
     async def _join_array(self, place: ArrayMember, task: Task) -> JobArray | None:
@@ -315,7 +297,7 @@ class Submission:
             if answer is not None and not slurm.is_no_answer(answer.errors):
                 raise HostError(f"SLURM rejected the job: {slurm.error_text(answer.errors)}")
             runner.report_lost("the job cannot be submitted: " + _lost_reason(answer))
-            await is_set_within(runner.stop_requested, pause)
+            await runner.pause(pause)
             pause = min(longest, 2 * pause)
             # The controller may have taken it, and only its answer was lost.
             if (job_id := await self._find_job(script)) is not None:
