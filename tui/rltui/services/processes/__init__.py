@@ -17,6 +17,7 @@ from rltui.services.processes.attempts import (
     leftovers,
     living_output_dirs,
     read_attempt,
+    shim_folder,
 )
 from rltui.services.processes.details import (
     age_s,
@@ -66,6 +67,7 @@ __all__ = [
     "read_attempt",
     "read_process_id",
     "send_signal",
+    "shim_folder",
     "survival_reason",
     "uid",
 ]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from rltui.core.text import parse_whole_number
 from rltui.services.own_files import read_own
-from rltui.services.processes.details import age_s
+from rltui.services.processes.details import age_s, uid
 from rltui.services.processes.identity import (
     PROC,
     ProcessId,
@@ -227,7 +227,7 @@ def attempt_tags(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-_SHIM_PROGRAM = b"rltui/daemon/shim/__main__.py"
+SHIM_PROGRAM = "rltui/daemon/shim/__main__.py"
 """End of the path of the program that a shim runs; its only argument is the folder of the attempt."""
 _COMPONENT_LEVELS = 3
 """Levels from the folder of an attempt to the output folder: component, `components`, `.rltui`."""
@@ -314,14 +314,19 @@ def living_output_dirs() -> frozenset[str]:
 def _living_shims() -> Iterator[tuple[Path, ProcessId]]:
     user = os.getuid()
     for stat in living_processes():
-        try:
-            with open(f"{PROC}/{stat.id.pid}/cmdline", "rb", buffering=0) as file:  # noqa: PTH123 - twice as fast
-                argv = file.read().split(b"\0")
-                is_ours = os.fstat(file.fileno()).st_uid == user
-        except OSError:  # gone meanwhile
-            continue
-        if is_ours and len(argv) > 3 and argv[-3].endswith(_SHIM_PROGRAM) and argv[-2].startswith(b"/"):
-            yield Path(os.fsdecode(argv[-2])), stat.id
+        if (folder := shim_folder(stat.id.pid)) is not None and uid(stat.id.pid) == user:
+            yield folder, stat.id
+
+
+def shim_folder(pid: int) -> Path | None:
+    """The folder of the attempt whose shim the process is; `None` for any other process."""
+    try:
+        with open(f"{PROC}/{pid}/cmdline", "rb", buffering=0) as file:  # noqa: PTH123 - twice as fast
+            argv = file.read().split(b"\0")
+    except OSError:  # gone meanwhile
+        return None
+    is_shim = len(argv) > 3 and argv[-3].endswith(SHIM_PROGRAM.encode()) and argv[-2].startswith(b"/")
+    return Path(os.fsdecode(argv[-2])) if is_shim else None
 
 
 def _leader_below(shim: ProcessId, children: list[ProcessId]) -> ProcessId | None:

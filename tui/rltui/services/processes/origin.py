@@ -17,8 +17,6 @@ from rltui.services.redaction import without_secrets
 from rltui.services.runs.experiment_files import ControlFolder
 
 _TAG = "RLTUI_EXPERIMENT"
-_SHIM = "/daemon/shim/__main__.py"
-"""End of the program's path in a shim's command line, which the attempt's folder follows (`Terminal`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,7 @@ def read_evidence(pid: int) -> ProcessEvidence:
     readable.
     """
     tags = processes.attempt_tags(pid)
-    folder = processes.command_line(pid).partition(f"{_SHIM} ")[2]
-    return ProcessEvidence(tags if _TAG in tags else {}, Path(folder) if folder else None)
+    return ProcessEvidence(tags if _TAG in tags else {}, processes.shim_folder(pid))
 
 
 def origin(evidence: Iterable[ProcessEvidence]) -> Origin | None:

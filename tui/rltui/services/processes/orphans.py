@@ -12,6 +12,7 @@ from rltui.core.gpu.report import GpuProcess, GpuReport
 from rltui.core.text import short_command
 from rltui.services import processes
 from rltui.services.processes import AttemptRecord, Leftover, ProcessId, termination
+from rltui.services.processes.attempts import SHIM_PROGRAM
 from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_evidence
 from rltui.services.redaction import without_secrets
@@ -210,7 +211,7 @@ def is_rltui(command: str) -> bool:
     modules = (module for option, module in pairwise(arguments) if option == "-m")
     return (
         any(PurePath(argument).name == "rltui" for argument in arguments[:2])
-        or any(argument.endswith("rltui/daemon/shim/__main__.py") for argument in arguments)
+        or any(argument.endswith(SHIM_PROGRAM) for argument in arguments)
         or any(
             module == "rltui" or (module.startswith("rltui.") and module.split(".")[1] != "tinyrl")
             for module in modules
