@@ -18,9 +18,10 @@ from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo, Lifecycle
 from rltui.core.states import ComponentState
 from rltui.daemon.events import EventBus
+from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.tasks import Signal
-from rltui.daemon.transactions import RollbackWatch, Transactions
-from rltui.errors import ConflictError, RltuiError
+from rltui.daemon.transactions import Transactions
+from rltui.errors import RltuiError
 from rltui.frameworks.launch import ServiceCall
 from rltui.services.processes import AttemptRecord
 from rltui.services.runs.intent import AppliedEdit
@@ -98,37 +99,6 @@ class Box:
 
     async def _free(self, orphans: object) -> tuple[Orphan, ...]:
         return self.survivors
-
-
-async def test_one_decides_at_a_time() -> None:
-    """Finding A5: between the look and the beginning, another had begun."""
-    box, order = Box(), []
-
-    async def decide(name: str) -> None:
-        async with box.transactions.deciding(starts=True):
-            order.append(f"{name} looks")
-            await asyncio.sleep(0)
-            order.append(f"{name} begins")
-
-    await asyncio.gather(decide("one"), decide("two"))
-    assert order == ["one looks", "one begins", "two looks", "two begins"]
-
-
-async def test_after_the_close_nothing_starts_and_the_refusal_says_why() -> None:
-    box = Box()
-    box.transactions.start(RESTART, Request(action="restart"))
-    async with box.transactions.deciding(starts=True):
-        closing = asyncio.create_task(box.transactions.close("it is being shut down by ada"))
-        await asyncio.sleep(0)
-        assert not closing.done(), "whoever decides is let finish"
-        assert box.transactions.busy
-    await closing
-    assert not box.transactions.busy
-    with pytest.raises(ConflictError, match="shut down by ada"):
-        async with box.transactions.deciding(starts=True):
-            raise AssertionError("let in")
-    async with box.transactions.deciding(starts=False):
-        assert box.runner.started == 0
 
 
 @pytest.mark.parametrize("why", ["stuck", "leftover", "disk"])

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 
 from rltui.core import hints
 from rltui.core.api import EDITS, Down, Plan, Request, RollbackOffer
 from rltui.core.checkpoints import PrunePlan, Retention
-from rltui.core.refusal import refuse
+from rltui.core.lifecycle import Lifecycle
+from rltui.core.refusal import refuse, refuse_blocked
+from rltui.core.states import ComponentState
 from rltui.daemon.checkpoints import CheckpointService
+from rltui.daemon.component import ComponentRunner
 from rltui.daemon.planner import Planned, Planner
+from rltui.daemon.rollback import RollbackWatch
 from rltui.daemon.runtime import Runtime
 from rltui.daemon.tasks import spawn
-from rltui.daemon.transactions import Retries, RollbackWatch, Transactions
-from rltui.errors import ConflictError
+from rltui.daemon.transactions import Transactions
+from rltui.errors import ConflictError, RltuiError
 from rltui.services.runs.checkpoints import delete
 from rltui.services.runs.intent import AppliedEdit, Intent, Pending
 
@@ -31,9 +36,11 @@ class Commands:
         self._planner = Planner(runtime)
         self._transactions = Transactions(runtime)
         self._rollback = RollbackWatch(self._name, alert=runtime.events.alert)
-        retries = Retries(self._transactions, self._planner)
         runtime.events.on_lifecycle(self._rollback.lifecycle_changed)
-        runtime.events.on_lifecycle(retries.lifecycle_changed)
+        runtime.events.on_lifecycle(self._promise_retry)
+        self._decision = asyncio.Lock()
+        self._closed_reason = ""
+        """Why nothing is started any more, in words; empty while something may be."""
         self.down: Down | None = None
         """The last shutdown, until anything was started again."""
         self._shutdown_task: asyncio.Task[None] | None = None
@@ -80,7 +87,7 @@ class Commands:
     @property
     def is_closed(self) -> bool:
         """True once everything is being shut down: nothing may start any more."""
-        return self._transactions.closed_reason is not None
+        return bool(self._closed_reason)
 
     @property
     def under_way(self) -> str | None:
@@ -113,11 +120,28 @@ class Commands:
         """
         starts = request.action not in ("stop", "free")
         if starts:
-            self._transactions.refuse_if_closed()
+            self._refuse_if_closed()
         request = await self._planner.validate_request(self._rollback.with_components(request))
-        async with self._transactions.deciding(starts=starts):
+        async with self._deciding(starts=starts):
             request = self._rollback.with_components(request)
             return await self._execute_plan(request, await self._planner.plan_with_edit(request))
+
+    @asynccontextmanager
+    async def _deciding(self, *, starts: bool) -> AsyncIterator[None]:
+        """Within this context, the inputs of a plan stay as they are until it is started: one decides at a
+        time.
+
+        Raises:
+            ConflictError: if it `starts` something and nothing may start any more.
+        """
+        async with self._decision:
+            if starts:
+                self._refuse_if_closed()
+            yield
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed_reason:
+            raise ConflictError(self._closed_reason, hint="wait for the shutdown, then start again")
 
     async def _execute_plan(self, request: Request, planned: Planned) -> Plan:
         """The caller holds the lock of decisions."""
@@ -157,7 +181,7 @@ class Commands:
             UsageError: if somebody else runs the experiment.
             RltuiError: if one cannot be deleted.
         """
-        async with self._transactions.deciding(starts=False):
+        async with self._deciding(starts=False):
             if self._transactions.busy:
                 raise ConflictError(
                     "a start or restart is in progress", hint="nothing was deleted; wait until that is done"
@@ -165,6 +189,38 @@ class Commands:
             plan, folders = await self._checkpoints.remove(retention, only)
         await asyncio.to_thread(delete, folders)
         return plan
+
+    # --- starts that a restart policy promised ------------------------------------------------------------
+
+    def _promise_retry(self, runner: ComponentRunner, previous: Lifecycle) -> None:
+        del previous
+        lifecycle = runner.lifecycle
+        if lifecycle.state is ComponentState.BACKOFF and lifecycle.retry_at is not None:
+            asyncio.get_running_loop().call_at(
+                lifecycle.retry_at, lambda: spawn(self._retry(runner, lifecycle), f"retry {runner.spec.id}")
+            )
+
+    async def _retry(self, runner: ComponentRunner, lifecycle: Lifecycle) -> None:
+        """Restart the component with its restart set, as a plan of its own, unless somebody did something
+        else meanwhile.
+        """
+        request = Request(action="restart", components=(runner.spec.id,))
+        while runner.lifecycle == lifecycle:
+            await self._transactions.wait()
+            try:
+                async with self._deciding(starts=False):
+                    if self.is_closed:
+                        return
+                    if self._transactions.busy:  # somebody was quicker
+                        continue
+                    plan = (await self._planner.plan_with_edit(request, automatic=True)).plan
+                    if runner.lifecycle != lifecycle:
+                        return
+                    refuse_blocked(plan)
+                    self._transactions.start(plan, request, automatic=True)
+            except RltuiError as error:
+                runner.give_up(f"not restarted: {str(error).replace(chr(10), ' ')}")
+            return
 
     # --- the end ------------------------------------------------------------------------------------------
 
@@ -194,7 +250,9 @@ class Commands:
 
     async def _shut_everything_down(self, down: Down) -> None:
         unseen = self._processes.ssh_components(self._processes.alive())
-        await self._transactions.close(f"{self._name} is being shut down by {down.by}")
+        self._closed_reason = f"{self._name} is being shut down by {down.by}"
+        async with self._decision:  # whoever decides now is let finish
+            await self._transactions.cancel()
         await self._processes.stop(self._processes.runners)
         await self._transactions.wait()  # a stop that was asked for meanwhile
         orphans = self._processes.orphans

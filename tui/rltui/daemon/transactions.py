@@ -1,40 +1,24 @@
-"""Plans being executed: one at a time, to the end or a stated failure, whatever becomes of the client.
-
-Also what follows from one: the starts that a restart policy promised, the offer to undo an edit.
-"""
+"""Plans being executed: one at a time, to the end or a stated failure, whatever becomes of the client."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 
-from rltui.core import hints
-from rltui.core.api import Alert, Plan, Request, RollbackOffer
-from rltui.core.edit_log import EditRecord
-from rltui.core.lifecycle import Lifecycle
-from rltui.core.refusal import refuse_blocked
+from rltui.core.api import Alert, Plan, Request
 from rltui.core.states import ComponentState
 from rltui.core.text import duration
-from rltui.daemon.component import ComponentRunner
-from rltui.daemon.planner import Planner
 from rltui.daemon.runtime import Runtime
 from rltui.daemon.tasks import spawn
-from rltui.errors import ConflictError, RltuiError
+from rltui.errors import RltuiError
 from rltui.frameworks.launch import ServiceCall
 from rltui.services.http import post_json
-from rltui.services.runs.experiments import name_if_needed
-from rltui.services.runs.intent import AppliedEdit, Pending
-
-_START_WINDOW_S = 60.0
-"""A component that dies this soon after it was ready has not survived its start."""
-_DEAD_STATES = (ComponentState.FAILED, ComponentState.BACKOFF)
+from rltui.services.runs.intent import Pending
 
 
 class Transactions:
-    """Executes plans on the components of `processes`. Has the lock that admits one decision at a time."""
+    """Executes plans on the components."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -45,9 +29,6 @@ class Transactions:
         self._events = runtime.events
         self._task: asyncio.Task[None] | None = None
         self._number = 0
-        self._decision = asyncio.Lock()
-        self.closed_reason: str | None = None
-        """Why nothing is started any more, in words; `None` while something may be."""
         self.pending: Pending | None = None
         """The work that the next supervisor must finish, should this one be killed now."""
 
@@ -59,30 +40,6 @@ class Transactions:
     @property
     def under_way(self) -> str | None:
         return _describe(self.pending.plan) if self.pending is not None else None
-
-    @asynccontextmanager
-    async def deciding(self, *, starts: bool) -> AsyncIterator[None]:
-        """Within this context, the inputs of a plan stay as they are until it is started: one decides at a
-        time.
-
-        Raises:
-            ConflictError: if it `starts` something and nothing may start any more.
-        """
-        async with self._decision:
-            if starts:
-                self.refuse_if_closed()
-            yield
-
-    async def close(self, reason: str) -> None:
-        """Start nothing from now on, and drop what is under way, once the present decision is made."""
-        self.closed_reason = reason
-        async with self._decision:
-            await self.cancel()
-
-    def refuse_if_closed(self) -> None:
-        """Raise ConflictError after `close`."""
-        if self.closed_reason is not None:
-            raise ConflictError(self.closed_reason, hint="wait for the shutdown, then start again")
 
     def start(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Execute `plan`; returns at once. `automatic`: by a restart policy, so that failures count on."""
@@ -238,122 +195,3 @@ def _describe(plan: Plan) -> str:
         ("start", plan.start),
     )
     return "; ".join(f"{verb} {', '.join(names)}" for verb, names in steps if names)
-
-
-class Retries:
-    """Starts that a restart policy promised, executed when they are due, as a plan of their own."""
-
-    def __init__(self, transactions: Transactions, planner: Planner) -> None:
-        self._transactions = transactions
-        self._planner = planner
-
-    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
-        del previous
-        lifecycle = runner.lifecycle
-        if lifecycle.state is ComponentState.BACKOFF and lifecycle.retry_at is not None:
-            asyncio.get_running_loop().call_at(
-                lifecycle.retry_at, lambda: spawn(self._retry(runner, lifecycle), f"retry {runner.spec.id}")
-            )
-
-    async def _retry(self, runner: ComponentRunner, lifecycle: Lifecycle) -> None:
-        """Restart the component with its restart set, unless somebody did something else meanwhile."""
-        request = Request(action="restart", components=(runner.spec.id,))
-        while runner.lifecycle == lifecycle:
-            await self._transactions.wait()
-            try:
-                async with self._transactions.deciding(starts=False):
-                    if self._transactions.closed_reason is not None:
-                        return
-                    if self._transactions.busy:  # somebody was quicker
-                        continue
-                    plan = (await self._planner.plan_with_edit(request, automatic=True)).plan
-                    if runner.lifecycle != lifecycle:
-                        return
-                    refuse_blocked(plan)
-                    self._transactions.start(plan, request, automatic=True)
-            except RltuiError as error:
-                runner.give_up(f"not restarted: {str(error).replace(chr(10), ' ')}")
-            return
-
-
-class RollbackWatch:
-    """Watches whether every component survives its start with the newest applied edit.
-
-    Times are those of the wall clock, since a next supervisor may go on with them.
-    """
-
-    def __init__(
-        self, experiment: str, *, alert: Callable[[Alert], None], clock: Callable[[], float] = time.time
-    ) -> None:
-        self._experiment = experiment
-        self._alert = alert
-        self._clock = clock
-        self.applied_edit: AppliedEdit | None = None
-        """The edit that the next supervisor must go on watching, should this one be killed now."""
-
-    @property
-    def offer(self) -> RollbackOffer | None:
-        """The edit that a component did not survive, and that nobody touched since."""
-        return self.applied_edit.offer if self.applied_edit is not None else None
-
-    def start(self, record: EditRecord, plan: Plan) -> None:
-        """Watch the edit `record`, with which `plan` is about to be executed. After an undo there is nothing
-        to watch: the next undo would take back another edit.
-        """
-        is_undo = record.action == "undo"
-        self.applied_edit = (
-            None if is_undo else AppliedEdit(number=record.number, words=record.words, components=plan.start)
-        )
-
-    def withdraw(self) -> None:
-        """Stop watching: somebody went on with something else."""
-        self.applied_edit = None
-
-    def restore(self, applied_edit: AppliedEdit | None, undoable: EditRecord | None) -> None:
-        """Go on watching an earlier supervisor's edit, if `undoable` is still that edit."""
-        is_newest = (
-            applied_edit is not None and undoable is not None and applied_edit.number == undoable.number
-        )
-        self.applied_edit = applied_edit if is_newest else None
-
-    def with_components(self, request: Request) -> Request:
-        """`request` with the component that died, if it is an undo that accepts the offer: that is started
-        whether or not it reads what is undone.
-        """
-        if self.offer is None or self.applied_edit is None or request.action != "undo" or not request.restart:
-            return request
-        components = dict.fromkeys((*request.components, self.offer.component))
-        return request.model_copy(update={"components": tuple(components)})
-
-    def lifecycle_changed(self, component: ComponentRunner, previous: Lifecycle) -> None:
-        applied_edit, lifecycle, name = self.applied_edit, component.lifecycle, component.spec.id
-        if applied_edit is None or name not in applied_edit.components:
-            return
-        now = self._clock()
-        if lifecycle.state is ComponentState.READY and previous.state is not lifecycle.state:
-            recovered = applied_edit.offer is not None and applied_edit.offer.component == name
-            self.applied_edit = applied_edit.model_copy(
-                update={
-                    "ready_at": {**applied_edit.ready_at, name: now},
-                    "offer": None if recovered else applied_edit.offer,
-                }
-            )
-            return
-        is_starting = now - applied_edit.ready_at.get(name, now) <= _START_WINDOW_S
-        if lifecycle.exit is not None and lifecycle.exit.from_outside:  # no edit's fault
-            return
-        if (
-            applied_edit.offer is None
-            and is_starting
-            and lifecycle.state in _DEAD_STATES
-            and previous.state not in _DEAD_STATES
-        ):
-            record = component.record
-            after_text = f" after {duration(now - record.started_at)}" if record is not None else ""
-            reason = f"{name} failed{after_text}: {lifecycle.reason or lifecycle.word}"
-            offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
-            self.applied_edit = applied_edit.model_copy(update={"offer": offer})
-            undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
-            title = f"{name} failed after an edit"
-            text = f"{applied_edit.words}: {reason}. To undo the edit: {undo}"
-            self._alert(Alert(kind="config", severity="error", title=title, text=text, component=name))
