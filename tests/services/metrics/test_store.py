@@ -334,3 +334,25 @@ def test_a_writer_that_is_killed_at_any_moment(
         if not is_killed:
             break
     assert number > 20
+
+
+def test_a_conversion_that_is_killed_at_any_moment_starts_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = json.loads(EARLIER.with_suffix(".json").read_text())
+    for number in range(200):
+        folder = tmp_path / f"{number}/metrics"
+        shutil.copytree(EARLIER, folder)
+        with monkeypatch.context() as patch:
+            kill_at(patch, number)
+            try:
+                SeriesReader(folder)
+                is_killed = False
+            except KilledError:
+                is_killed = True
+        reader = SeriesReader(folder)
+        assert repr(earlier_series(reader)) == repr(expected["series"]), number
+        assert [[*rewind] for rewind in reader.rewinds()] == expected["rewinds"]
+        if not is_killed:
+            break
+    assert number > 20
