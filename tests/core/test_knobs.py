@@ -9,6 +9,7 @@ from rltui.core.knobs import (
     IN_TEXT,
     Knob,
     find_knob,
+    large_step,
     parse_value,
     pattern,
     rank,
@@ -214,3 +215,19 @@ def test_help_comes_last() -> None:
 def test_places_are_marked() -> None:
     assert pattern(["lr"]).sub(r"[\g<0>]", "a Lr already") == "a [Lr] a[lr]eady"
     assert pattern([]).sub("!", "all") == "all"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (1e-6, 0.2, "0.2 is 200,000 times higher than 1e-06; is that intended?"),
+        (1e-3, 1e-5, "1e-05 is 100 times lower than 0.001; is that intended?"),
+        (1e-6, 1e-5, None),
+        (None, 1e-5, None),
+        (0.0, 1e-5, None),
+    ],
+)
+def test_a_learning_rate_far_from_the_last_one(before: object, after: object, text: str | None) -> None:
+    result = large_step("trainer.optim.lr", before, after)
+    assert result == text
+    assert large_step("trainer.seq_len", before, after) is None

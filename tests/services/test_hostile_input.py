@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.foreign import HUGE, numbers, values
 from tests.params import slow_but
 
-from rltui.core import metrics
 from rltui.core.engine_metrics import parse_activity
 from rltui.core.layout import ComponentSpec
 from rltui.core.lifecycle import ExitInfo
 from rltui.core.metrics import MetricSeries
+from rltui.core.non_finite import non_finite_alerts
 from rltui.daemon.observation import ProgressTracker
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
@@ -84,7 +84,7 @@ def test_metric_rows(framework: Any, data: st.DataObject) -> None:
     assert progress.eta_s is None or 0 <= progress.eta_s < 1e11
     progress.model_dump_json()
     tuple(tracker.title_details(fact.component) for fact in framework.progress.facts)
-    tuple(metrics.non_finite_alerts(tracker.take_non_finite()))
+    tuple(non_finite_alerts(tracker.take_non_finite()))
     for name in metric_names(framework):
         tracker.series.mean(name)
     tracker.rewind(data.draw(st.one_of(st.none(), st.integers(0, 100))))

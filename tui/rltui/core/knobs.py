@@ -4,6 +4,7 @@ value.
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -405,3 +406,20 @@ def _parse_literal(knob: Knob, text: str) -> TomlValue:
         hint = 'write a list as ["a", "b"] or [1, 2]' if knob.kind == "list" else ""
         message = f"{knob.name} must be {knob.expected}, not {display(text, key=knob.key)}"
         raise ConfigError(message, hint=hint) from error
+
+
+_LARGE_STEP = 10.0
+"""A learning rate that changes by more than this factor is seldom meant."""
+
+
+def large_step(key: str, old: object, new: object) -> str | None:
+    """A warning about a new learning rate that is far from the last one; `None` for any other change."""
+    if key.rpartition(".")[2] not in ("lr", "learning_rate"):
+        return None
+    if not (is_number(old) and is_number(new) and 0 < old < math.inf and 0 < new < math.inf):
+        return None
+    factor = max(new / old, old / new)
+    if factor <= _LARGE_STEP * (1 + 1e-9):
+        return None
+    direction = "higher" if new > old else "lower"
+    return f"{new:g} is {factor:,.0f} times {direction} than {old:g}; is that intended?"

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.api import Alert, Progress
-from rltui.core.config_report import DerivedValue
-from rltui.core.kinds import is_number
+from rltui.core.api import Progress
 from rltui.core.series import DownsampledSeries
-from rltui.core.text import group_digits, join_some
-
-_LARGE_STEP = 10.0
-"""A learning rate that changes by more than this factor is seldom meant."""
-
-
-def large_step(key: str, old: object, new: object) -> str | None:
-    """A warning about a new learning rate that is far from the last one; `None` for any other change."""
-    if key.rpartition(".")[2] not in ("lr", "learning_rate"):
-        return None
-    if not (is_number(old) and is_number(new) and 0 < old < math.inf and 0 < new < math.inf):
-        return None
-    factor = max(new / old, old / new)
-    if factor <= _LARGE_STEP * (1 + 1e-9):
-        return None
-    direction = "higher" if new > old else "lower"
-    return f"{new:g} is {factor:,.0f} times {direction} than {old:g}; is that intended?"
-
 
 HISTORY = 200
 """Number of steps stored with all their values."""
@@ -209,104 +189,3 @@ class MetricSeries:
     def _values(self, key: str) -> tuple[float, ...]:
         """Values of the steps that have it, oldest first."""
         return tuple(self.steps[step][key] for step in sorted(self.steps) if key in self.steps[step])
-
-
-_NAMED_METRICS = 3
-"""Number of metrics named in one alert; a diverged run has dozens at once."""
-
-ADVICE = "Further training is likely wasted: go back to an earlier checkpoint with a lower learning rate"
-
-
-@dataclass(frozen=True, slots=True)
-class NonFinite:
-    key: str
-    value: float
-    step: int | None
-    component: str | None
-    """The component that wrote the row, if known."""
-
-    def __str__(self) -> str:
-        step = f" at step {self.step}" if self.step is not None else ""
-        component = f" ({self.component})" if self.component else ""
-        return f"{self.key} is {self.value}{step}{component}"
-
-
-@dataclass(slots=True)
-class NonFiniteWatch:
-    writer: Callable[[Mapping[str, Any]], str | None]
-    """Returns the component that wrote a row."""
-    now: dict[str, NonFinite] = field(default_factory=dict)
-    """The metrics whose newest value is not finite."""
-    _unreported: list[NonFinite] = field(default_factory=list)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        for key, value in numbers(row).items():
-            if math.isfinite(value):
-                self.now.pop(key, None)
-            elif key not in self.now:
-                step = row.get("step")
-                step_ = step if isinstance(step, int) else None
-                self.now[key] = NonFinite(key, value, step_, self.writer(row))
-                self._unreported.append(self.now[key])
-
-    def take(self) -> tuple[NonFinite, ...]:
-        """The metrics that became non-finite since the last `take`, oldest first, even if they are finite
-        again.
-        """
-        reported, self._unreported = tuple(self._unreported), []
-        return reported
-
-
-def non_finite_alerts(values: Iterable[NonFinite]) -> tuple[Alert, ...]:
-    """One alert per component that has such a metric."""
-    by_component: dict[str | None, list[NonFinite]] = {}
-    for item in values:
-        by_component.setdefault(item.component, []).append(item)
-    return tuple(_alert(component, items) for component, items in by_component.items())
-
-
-def _alert(component: str | None, items: Sequence[NonFinite]) -> Alert:
-    text = join_some([*map(str, items)], _NAMED_METRICS)
-    title = "a metric is not finite" if len(items) == 1 else f"{len(items)} metrics are not finite"
-    return Alert(kind="metric", severity="error", title=title, text=f"{text}. {ADVICE}", component=component)
-
-
-NAME = "estimated step time"
-
-
-@dataclass(frozen=True, slots=True)
-class StepSample:
-    step: int
-    """Number given by the framework."""
-    seconds: float
-    size: float | None
-    """Amount of work, in the unit of the step to come; `None`: unknown."""
-
-
-def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: str) -> DerivedValue | None:
-    """The time of a step of `size` units, at the pace of the last measured steps, all of one size.
-
-    `samples`: oldest first. `None` if they do not suffice. One way for every config: an edit that does not
-    change the size does not change the estimate.
-    """
-    same_size = [sample for sample in samples if sample.size == samples[-1].size]
-    if not same_size:
-        return None
-    old_size, seconds = same_size[-1].size, statistics.median(sample.seconds for sample in same_size)
-    if seconds <= 0:
-        return None
-    if size == old_size:
-        return _estimate(seconds, f"median of {_steps(same_size)}")
-    if not size or not old_size:
-        return None
-    pace = f"{group_digits(old_size)} in {seconds:.3g} s, the median of {_steps(same_size)}"
-    return _estimate(size * seconds / old_size, f"{group_digits(size)} {unit} per step at a pace of {pace}")
-
-
-def _estimate(seconds: float, text: str) -> DerivedValue:
-    return DerivedValue(name=NAME, value=float(f"{seconds:.3g}"), unit="s", text=text)
-
-
-def _steps(samples: Sequence[StepSample]) -> str:
-    first, last = samples[0].step, samples[-1].step
-    return f"step {last}" if first == last else f"steps {first} to {last}"

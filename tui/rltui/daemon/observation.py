@@ -14,7 +14,8 @@ from rltui.core import metric_names
 from rltui.core.api import Curve, Link, Progress
 from rltui.core.engine_metrics import InferenceActivity
 from rltui.core.health import concept_beside
-from rltui.core.metrics import MetricSeries, NonFinite, NonFiniteWatch
+from rltui.core.metrics import MetricSeries
+from rltui.core.non_finite import NonFinite, NonFiniteWatch
 from rltui.core.run_tracks import RunTracks
 from rltui.core.series import downsample
 from rltui.daemon.config import Setup

@@ -7,9 +7,8 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from rltui.core import metrics
 from rltui.core.api import Alert
-from rltui.core.metrics import NonFinite
+from rltui.core.non_finite import NonFinite, non_finite_alerts
 from rltui.core.states import ComponentState
 from rltui.core.time_limit import CheckpointTime, lost_at_limit
 from rltui.daemon.checkpoints import DiskWatch
@@ -102,7 +101,7 @@ async def follow_logs(runtime: Runtime) -> None:
 
 
 def _alert_non_finite(runtime: Runtime, metrics_now: Iterable[NonFinite]) -> None:
-    for alert in metrics.non_finite_alerts(metrics_now):
+    for alert in non_finite_alerts(metrics_now):
         runtime.events.alert(alert)
 
 

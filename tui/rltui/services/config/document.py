@@ -17,8 +17,7 @@ from rltui.core.batch import other_way
 from rltui.core.config_data import key_conflicts, value_at
 from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
 from rltui.core.edit_log import EditRecord, FileEdit
-from rltui.core.knobs import Knob, KnobValue, resolve_edits
-from rltui.core.metrics import large_step
+from rltui.core.knobs import Knob, KnobValue, large_step, resolve_edits
 from rltui.core.refusal import refuse_conflicts, refuse_errors
 from rltui.core.secrets import MASK
 from rltui.core.toml.values import TomlValue, read_value, same_value

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.core import hints
 from rltui.core.batch import convert, other_way
 from rltui.core.config_report import BatchUnit, Conversion, DerivedValue, KnobTable
 from rltui.core.kinds import is_number
-from rltui.core.metrics import MetricSeries, StepSample, estimate_step
+from rltui.core.metrics import MetricSeries
+from rltui.core.text import group_digits
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
@@ -145,3 +148,41 @@ def conversion(
         return convert(names, rows, mean_tokens=mean, measured=evidence)
     except ValueError as error:
         raise ConfigError(str(error), hint="nothing was converted") from error
+
+
+@dataclass(frozen=True, slots=True)
+class StepSample:
+    step: int
+    """Number given by the framework."""
+    seconds: float
+    size: float | None
+    """Amount of work, in the unit of the step to come; `None`: unknown."""
+
+
+def estimate_step(samples: Sequence[StepSample], *, size: float | None, unit: str) -> DerivedValue | None:
+    """The time of a step of `size` units, at the pace of the last measured steps, all of one size.
+
+    `samples`: oldest first. `None` if they do not suffice. One way for every config: an edit that does not
+    change the size does not change the estimate.
+    """
+    same_size = [sample for sample in samples if sample.size == samples[-1].size]
+    if not same_size:
+        return None
+    old_size, seconds = same_size[-1].size, statistics.median(sample.seconds for sample in same_size)
+    if seconds <= 0:
+        return None
+    if size == old_size:
+        return _estimate(seconds, f"median of {_steps(same_size)}")
+    if not size or not old_size:
+        return None
+    pace = f"{group_digits(old_size)} in {seconds:.3g} s, the median of {_steps(same_size)}"
+    return _estimate(size * seconds / old_size, f"{group_digits(size)} {unit} per step at a pace of {pace}")
+
+
+def _estimate(seconds: float, text: str) -> DerivedValue:
+    return DerivedValue(name="estimated step time", value=float(f"{seconds:.3g}"), unit="s", text=text)
+
+
+def _steps(samples: Sequence[StepSample]) -> str:
+    first, last = samples[0].step, samples[-1].step
+    return f"step {last}" if first == last else f"steps {first} to {last}"
