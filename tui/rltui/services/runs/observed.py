@@ -89,6 +89,8 @@ def framework_of(record: ExperimentRecord) -> Framework:
             files=lambda _: files,
             max_steps=lambda _: written_max_steps(Path(record.run_dir), files),
         ),
+        make=None,
+        reads_layout=False,
     )
 
 
