@@ -27,9 +27,7 @@ few commands need.
 """
 IDS = tuple(_FRAMEWORKS)
 FILE_PER_PROGRAM = "prime-rl-split"
-"""The framework whose programs have a config file each, …"""
-ONE_FILE = ("prime-rl", "prime-rl-merged")
-"""… and the other generations of it, with one file for all of them."""
+"""The framework whose programs have a config file each; its other generations have one for all of them."""
 EVALUATOR = "verifiers"
 """The framework whose program writes results of evaluations without a run."""
 LOOKED_INTO = ("logs", "configs", "monitors", "control", "logs/trainer")
@@ -71,6 +69,12 @@ def get(framework_id: str, *, named_in: str = "") -> Framework:
 def family_of(framework_id: str) -> str:
     """The id that all generations of a framework share, and projects that run its programs."""
     return _FRAMEWORKS[framework_id][1] if framework_id in _FRAMEWORKS else framework_id
+
+
+def other_generations(framework: Framework) -> Iterator[Framework]:
+    """The frameworks of its family, without itself."""
+    names = (name for name in IDS if family_of(name) == family_of(framework.id) and name != framework.id)
+    return map(get, names)
 
 
 def _all_frameworks() -> Iterator[Framework]:

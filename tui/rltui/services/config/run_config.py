@@ -214,7 +214,7 @@ class RunConfigBuilder:
                 return nearby.generation == split_framework.id
         document = _merge(segments, deep=True)
         one_file = [(document.name, parse(document.text, document.name))]
-        fits = [registry.get(name).config.fit(one_file) for name in registry.ONE_FILE]
+        fits = [other.config.fit(one_file) for other in registry.other_generations(split_framework)]
         split_fit = split_framework.config.fit(documents)
         return split_fit is not None and all(fit is None or split_fit <= fit for fit in fits)
 
