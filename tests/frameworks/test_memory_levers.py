@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.gpu.advice import Case, remedies
-from rltui.core.gpu.report import OutOfMemory, Remedy
+from rltui.core.gpu.advice import Advice, Case, advise
+from rltui.core.gpu.report import OutOfMemory
 from rltui.core.toml.edit import edit
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
@@ -34,9 +34,9 @@ def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
     return catalog.rows([knob for knob in knobs if knob.file in files], files, {})
 
 
-def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Remedy, ...]:
+def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Advice, ...]:
     memory = ALLOCATION if kind == "allocation" else OutOfMemory.model_validate({"kind": kind})
-    return remedies(Case(memory, rows(framework, parsed(texts)), component, tables=TABLES), LEVERS)
+    return advise(Case(memory, rows(framework, parsed(texts)), component, tables=TABLES), LEVERS)
 
 
 def example() -> dict[str, str]:
@@ -82,7 +82,7 @@ def test_the_trainer_still_takes_the_orchestrators_sequences(lengths: tuple[int 
     assert after["orchestrator.seq_len"] <= after["trainer.model.seq_len"]
 
 
-def edited(texts: dict[str, str], remedy: Remedy) -> dict[str, str]:
+def edited(texts: dict[str, str], remedy: Advice) -> dict[str, str]:
     known = {knob.name: knob for knob in TINYRL.config.knobs(parsed(texts))}
     for name, value in remedy.edits.items():
         knob = known[name]
@@ -90,7 +90,7 @@ def edited(texts: dict[str, str], remedy: Remedy) -> dict[str, str]:
     return texts
 
 
-def errors_after(texts: dict[str, str], remedy: Remedy) -> list[str]:
+def errors_after(texts: dict[str, str], remedy: Advice) -> list[str]:
     problems = TINYRL.config.check(parsed(edited(texts, remedy)))
     return [problem.message for problem in problems if problem.severity == "error"]
 

@@ -11,7 +11,7 @@ import pytest
 from rltui.core.config_data import apply_edits
 from rltui.core.config_report import KnobInfo
 from rltui.core.evals import EvalRequest, EvalTarget
-from rltui.core.gpu.advice import Case, remedies
+from rltui.core.gpu.advice import Case, advise
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.log_lines import decode_line, plain_text
 from rltui.core.template import Missing
@@ -215,7 +215,7 @@ def test_what_helps_where_memory_does_not_suffice() -> None:
         for knob in VF_RL.config.knobs(configs)
     ]  # fmt: skip
     case = Case(OutOfMemory(kind="allocation"), knobs, "trainer", tables=TABLES)
-    assert [remedy.edits for remedy in remedies(case, LEVERS)] == [
+    assert [advice.edits for advice in advise(case, LEVERS)] == [
         {"trainer.args.micro_batch_size": 8},
         {"trainer.args.max_seq_len": 256},
         {"trainer.args.gradient_checkpointing": True},

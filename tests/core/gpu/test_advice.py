@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rltui.core.config_report import KnobInfo
-from rltui.core.gpu.advice import MOST_REMEDIES, Case, remedies
+from rltui.core.gpu.advice import MOST_ADVISED, Case, advise
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.text import GIB
 from rltui.frameworks import roles
 from rltui.frameworks.memory_levers import LEVERS
+from rltui.views.gpu_advice import remedy
 
 TORCH = OutOfMemory(
     kind="allocation",
@@ -57,7 +58,8 @@ MERGED = (
 
 
 def advice(memory: OutOfMemory, *knobs: KnobInfo, component: str, **facts: object) -> tuple[Remedy, ...]:
-    return remedies(Case(memory, knobs, component, tables=roles.TABLES, **facts), LEVERS)  # type: ignore[arg-type]
+    case = Case(memory, knobs, component, tables=roles.TABLES, **facts)  # type: ignore[arg-type]
+    return tuple(remedy(case, advice) for advice in advise(case, LEVERS))
 
 
 def edits(advised_: tuple[Remedy, ...]) -> list[dict[str, object]]:
@@ -309,11 +311,11 @@ def test_every_remedy_is_a_change_that_its_knobs_take(
     advised_ = advice(memory, *knobs, component=component, **facts)
     by_key = {item.key: item for item in knobs}
     keys = [key for remedy in advised_ for key in remedy.edits]
-    assert len(advised_) <= MOST_REMEDIES
+    assert len(advised_) <= MOST_ADVISED
     assert len(keys) == len(set(keys))
-    for remedy in advised_:
-        assert remedy.edits
-        for key, value in remedy.edits.items():
+    for advised in advised_:
+        assert advised.edits
+        for key, value in advised.edits.items():
             item = by_key[key]
             assert value != item.value
             low, high = item.bounds

@@ -6,11 +6,11 @@ from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import (
     size_bytes,
     size_text,
-    verdict,
     with_allocation_sizes,
 )
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.text import GIB
+from rltui.views.gpu_advice import failure_text
 
 ALLOCATION = OutOfMemory(
     kind="allocation",
@@ -109,5 +109,5 @@ def test_words_of_vllm_get_the_figures_of_torch() -> None:
         (OutOfMemory(kind="other"), "out of memory"),
     ],
 )
-def test_verdict(memory: OutOfMemory, text: str) -> None:
-    assert verdict(memory) == text
+def test_failure_text(memory: OutOfMemory, text: str) -> None:
+    assert failure_text(memory) == text

@@ -251,10 +251,10 @@ def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
     if not component.get("out_of_memory"):
         return []
     from rltui.core.api import ComponentStatus  # pydantic takes 60 ms
-    from rltui.core.gpu.out_of_memory import verdict
+    from rltui.views.gpu_advice import failure_text
 
     status = ComponentStatus.model_validate(component)
-    lines = [] if status.out_of_memory is None else [verdict(status.out_of_memory)]
+    lines = [] if status.out_of_memory is None else [failure_text(status.out_of_memory)]
     lines.extend(f"→ {remedy_command(remedy, name)}" for remedy in status.remedies[:_MOST_COMMANDS])
     return [f"      {line}" for line in lines]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.gpu.advice import Case, remedies
+from rltui.core.gpu.advice import Case, advise
 from rltui.core.gpu.budget import largest_passing_utilization
 from rltui.core.gpu.forecast import Forecast
 from rltui.core.gpu.report import GpuDevice, OutOfMemory, Remedy
@@ -16,8 +16,7 @@ from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launcher
-
-Advice = tuple[OutOfMemory, tuple[Remedy, ...]]
+from rltui.views.gpu_advice import remedy
 
 
 class RemedyAdvisor:
@@ -33,7 +32,7 @@ class RemedyAdvisor:
         self._cached: dict[str, tuple[Case, tuple[Remedy, ...]]] = {}
         """Component → its last case, and the remedies for it."""
 
-    def advice(self, runner: ComponentRunner) -> Advice | None:
+    def advice(self, runner: ComponentRunner) -> tuple[OutOfMemory, tuple[Remedy, ...]] | None:
         """The error with its device, and remedies, best first; `None` for one that did not run
         out of memory.
         """
@@ -45,7 +44,7 @@ class RemedyAdvisor:
         except ConfigError:  # reported by others; the failure itself is still worth showing
             return memory, ()
 
-    def _advice(self, component: str, memory: OutOfMemory) -> Advice:
+    def _advice(self, component: str, memory: OutOfMemory) -> tuple[OutOfMemory, tuple[Remedy, ...]]:
         files = self._document.files
         # the one that `cuda:N` means; the only one where the text names none
         devices = assigned_devices(component, self._launcher.context(files))
@@ -89,9 +88,10 @@ class RemedyAdvisor:
         cached = self._cached.get(case.component)
         if cached is not None and cached[0] == case:
             return cached[1]
-        candidates = remedies(case, LEVERS)
         allowed = tuple(
-            remedy for remedy in candidates if not self._document.with_edits(remedy.edits).blocked
+            remedy(case, advice)
+            for advice in advise(case, LEVERS)
+            if not self._document.with_edits(advice.edits).blocked
         )
         self._cached[case.component] = (case, allowed)
         return allowed

@@ -9,10 +9,9 @@ from typing import Literal
 
 from rltui.core.config_report import KnobInfo
 from rltui.core.gpu.budget import passing_utilization
-from rltui.core.gpu.out_of_memory import size_text, sizes_text
-from rltui.core.gpu.report import OutOfMemory, Remedy
+from rltui.core.gpu.report import OutOfMemory
 from rltui.core.kinds import is_integer, is_number
-from rltui.core.knobs import KnobValue, display
+from rltui.core.knobs import KnobValue
 
 Role = Literal["trainer", "sft", "inference"]
 
@@ -258,52 +257,45 @@ def _is_on(name: str, role: Role, case: Case) -> bool:
     return knob is not None and knob.value not in (None, False)
 
 
-MOST_REMEDIES = 4
+MOST_ADVISED = 4
 _TRAINING: tuple[Role, ...] = ("trainer", "sft")
 
 
-def remedies(case: Case, levers: Sequence[Lever]) -> tuple[Remedy, ...]:
-    """Edits that are likely to help, most advisable first, at most `MOST_REMEDIES`; each on its own is one.
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Edits that are likely to help, each set on its own."""
+
+    lever: Lever
+    edits: Edits
+    is_own: bool
+    """The edited knobs are the failed component's; otherwise those of an engine beside it."""
+
+
+def advise(case: Case, levers: Sequence[Lever]) -> tuple[Advice, ...]:
+    """What is likely to help, most advisable first, at most `MOST_ADVISED`.
 
     A trainer beside an engine is first helped by a smaller share for that engine. `levers`: in order of
     advice.
     """
-    advised: list[Remedy] = []
+    advised: list[Advice] = []
     edited_keys: set[str] = set()
-    for lever, edits, is_own in _edits(case, levers):
-        if edits and not edited_keys & edits.keys() and len(advised) < MOST_REMEDIES:
+    for advice in _candidates(case, levers):
+        edits = advice.edits
+        if edits and not edited_keys & edits.keys() and len(advised) < MOST_ADVISED:
             edited_keys |= edits.keys()
-            advised.append(_remedy(case, lever, edits, is_own=is_own))
+            advised.append(advice)
     return tuple(advised)
 
 
-def _edits(case: Case, levers: Sequence[Lever]) -> Iterator[tuple[Lever, Edits, bool]]:
-    """The edits of each lever, and whether it is one of the failed component's own."""
+def _candidates(case: Case, levers: Sequence[Lever]) -> Iterator[Advice]:
     failed_role = _role_of(case)
     if failed_role in _TRAINING and case.shares_with:
         for lever in levers:
             if lever.move == "lower_share" and case.memory.kind in lever.kinds:
-                yield lever, _edits_of(lever, "inference", case, case.shares_with), False
+                edits = _edits_of(lever, "inference", case, case.shares_with)
+                yield Advice(lever, edits, is_own=False)
     for lever in levers:
         if case.memory.kind in lever.kinds:
             for role in lever.roles:
                 if failed_role in (None, role):
-                    yield lever, _edits_of(lever, role, case, (case.component,)), True
-
-
-def _remedy(case: Case, lever: Lever, edits: Edits, *, is_own: bool) -> Remedy:
-    by_key = {knob.key: knob for knob in case.knobs}
-    title = ", ".join(f"{key} {_text(by_key[key].value)} → {_text(value)}" for key, value in edits.items())
-    peak = "" if case.peak_bytes is None else f", which used up to {size_text(case.peak_bytes)}"
-    reason = lever.reason if is_own else f"leaves more of the GPU for {case.component}{peak}"
-    readers = tuple(dict.fromkeys(reader for key in edits for reader in by_key[key].readers))
-    return Remedy(
-        title=title,
-        reason=": ".join(clause for clause in (reason, sizes_text(case.memory)) if clause),
-        edits=edits,
-        components=() if case.component in readers else (*readers, case.component),
-    )
-
-
-def _text(value: object) -> str:
-    return "unset" if value is None else display(value)
+                    yield Advice(lever, _edits_of(lever, role, case, (case.component,)), is_own=True)

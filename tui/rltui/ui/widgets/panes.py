@@ -16,7 +16,6 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.core.api import ComponentStatus, FollowedLog
-from rltui.core.gpu.out_of_memory import verdict
 from rltui.core.log_lines import LogSource
 from rltui.core.states import STALLED, ComponentState
 from rltui.errors import RltuiError
@@ -28,6 +27,7 @@ from rltui.ui.state import ExperimentState
 from rltui.ui.styles import CURSOR, FAINT, STYLES, styled
 from rltui.ui.text import clean_line
 from rltui.views.component import badge_of, component_notes, component_title, log_title
+from rltui.views.gpu_advice import failure_text
 from rltui.views.table import Cell
 
 _TITLE_MARGIN = 6
@@ -263,7 +263,7 @@ def memory_notes(status: ComponentStatus, *, readonly: bool = False) -> Content:
     if status.out_of_memory is None:
         return Content("")
     badge = badge_of(status)
-    lines = [Content.styled(f"{badge.sign} {verdict(status.out_of_memory)}", STYLES[badge.role])]
+    lines = [Content.styled(f"{badge.sign} {failure_text(status.out_of_memory)}", STYLES[badge.role])]
     if status.remedies:
         first, *other_remedies = (clean_line(remedy.title) for remedy in status.remedies)
         key = "" if readonly else f" {key_of('component.fix')}"
