@@ -320,11 +320,11 @@ def world(
     monkeypatch.setattr("rltui.client.queue.commands.ensure_scheduler", lambda: None)
     forked: list[Mapping[str, str]] = []
 
-    def start_elsewhere(order: StartOrder) -> Started:
+    def start_in_subprocess(order: StartOrder) -> Started:
         forked.append(order.request.config.edits)
         return Started(output_dir="")
 
-    monkeypatch.setattr("rltui.client.starting.start_elsewhere", start_elsewhere)
+    monkeypatch.setattr("rltui.client.starting.start_in_subprocess", start_in_subprocess)
     monkeypatch.setattr(App, "suspend", lambda _: nullcontext())
     for name in ("EDITOR", "VISUAL"):
         monkeypatch.setenv(name, "")

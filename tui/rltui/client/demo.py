@@ -68,7 +68,7 @@ def evaluations() -> tuple[EvalRequest, ...]:
 
 
 def demo_order(folder: Path) -> StartOrder:
-    """The demo with its evaluations, for `starting.start_elsewhere`.
+    """The demo with its evaluations, for `starting.start_in_subprocess`.
 
     Raises:
         RltuiError: without torch, or if the folder cannot be written.

@@ -191,7 +191,9 @@ class LocalRuns(Runs):
             if wish.is_queued:
                 commands.add_to_queue([commands.fork_for_queue(planned)], QueueOptions())
                 return ()
-        return starting.start_elsewhere(starting.StartOrder(request=planned.request, needs_memory=True)).notes
+        return starting.start_in_subprocess(
+            starting.StartOrder(request=planned.request, needs_memory=True)
+        ).notes
 
     def start_demo(self) -> str:
         from rltui.client import demo, starting  # know the frameworks
@@ -199,7 +201,7 @@ class LocalRuns(Runs):
 
         if self.readonly:
             raise ConflictError("read-only client")
-        folder = starting.start_elsewhere(demo.demo_order(Path(demo.FOLDER).absolute())).output_dir
+        folder = starting.start_in_subprocess(demo.demo_order(Path(demo.FOLDER).absolute())).output_dir
         with self._lock:
             catalog.read_folders(self._index, [Path(folder)])
             row = self._index.in_folder(folder)

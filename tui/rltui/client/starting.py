@@ -1,6 +1,6 @@
 """Starts a new run: its experiment is created, its first start planned, and executed if that is agreed to.
 
-`start_elsewhere` does it by `python -m rltui.client --start`, for the TUI, which must not load libtmux.
+`start_in_subprocess` does it by `python -m rltui.client --start`, for the TUI, which must not load libtmux.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def start_order(order: StartOrder, report: Callable[[str], None] = lambda _: Non
     return Started(output_dir=created.record.output_dir, notes=(*created.notes, *notes))
 
 
-def start_elsewhere(order: StartOrder) -> Started:
+def start_in_subprocess(order: StartOrder) -> Started:
     """Start a run by a program of its own.
 
     Raises:
