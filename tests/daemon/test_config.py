@@ -9,7 +9,7 @@ from tests.daemon.conftest import CONFIG, alert_titles
 
 from rltui.core.config_report import Problem
 from rltui.daemon.attempt import Attempt
-from rltui.daemon.hosts.handles import handle_of
+from rltui.daemon.hosts.checks import run_check
 from rltui.daemon.observation import Observation
 from rltui.daemon.supervisor import Supervisor
 from rltui.errors import ConfigError, RltuiError
@@ -45,13 +45,12 @@ async def test_with_a_broken_file_there_are_no_other_machines_and_the_usual_file
 async def test_nothing_starts_whose_check_fails(supervisor: Supervisor, tmp_path: Path) -> None:
     runner = supervisor.runtime.processes.runners["upload"]
     attempt = Attempt(supervisor.runtime.setup.record, runner.spec, 1)
-    handle = handle_of(attempt, runner)
     launch = await supervisor.runtime.config.prepare("upload", attempt.folder, resume_step=None, run_id="")
     assert launch.argv == ("x",)
     with pytest.raises(RltuiError, match="exited 1: one first"):
-        await handle.check(launch)
+        await run_check(launch)
     (tmp_path / "login").touch()
-    await handle.check(launch)
+    await run_check(launch)
 
 
 async def test_who_waits_for_the_framework_takes_one_thread(

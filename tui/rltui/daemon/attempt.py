@@ -204,6 +204,21 @@ class Attempt:
             await termination.end_processes([shim], grace_s=0.0)
         return await self.end_leftovers(grace_s=0.0 if shim is not None else grace_s)
 
+    def rival(self) -> str | None:
+        """Another process that listens on one of its ports, as text: one of another experiment, or one that
+        is older than its main process. Blocks.
+        """
+        record, launch = processes.read_attempt(self.folder), self.launch
+        main = None if record is None else record.main
+        if launch is None or main is None:
+            return None
+        for holder in (holder for port in launch.local_ports for holder in processes.port_holders(port)):
+            if holder.process is not None:
+                tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
+                if tag != self.tag if tag else holder.process.start < main.start:
+                    return str(holder)
+        return None
+
     async def end_leftovers(self, *, grace_s: float) -> tuple[processes.ProcessId, ...]:
         """End the processes that no shim looks after. Returns the survivors."""
         return await termination.end_all(self._leftovers, grace_s=grace_s)

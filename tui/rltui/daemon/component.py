@@ -33,6 +33,7 @@ from rltui.core.states import ComponentState
 from rltui.core.text import duration
 from rltui.daemon.attempt import SPAWN_TIMEOUT_S, Attempt
 from rltui.daemon.hosts.base import Handle
+from rltui.daemon.hosts.checks import run_check
 from rltui.daemon.hosts.handles import handle_of
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
@@ -294,7 +295,7 @@ class ComponentRunner:
             self.log_end = self.phase = self.step = None
             await asyncio.to_thread(prune_attempts, control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, handle.attempt.folder)
-            await handle.check(launch)
+            await run_check(launch)
             await self._wait_for_preconditions(epoch, launch)
             if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window
                 await termination.wait_for_exit(old_shim)
@@ -401,7 +402,7 @@ class ComponentRunner:
             exit_info = replace(exit_info, on_request=True)
         if exit_info.cause is None:
             exit_info = await _explain_exit(handle, exit_info, self.runner_host.failure_patterns)
-        if not self.is_asked_to_stop and await asyncio.to_thread(handle.rival) is not None:
+        if not self.is_asked_to_stop and await _rival(handle) is not None:
             exit_info = replace(exit_info, port_lost=self.runner_host.can_move(self.spec.id))
         self._advance(Ended(epoch=epoch, exit=exit_info, at=time.monotonic()))
 
@@ -414,7 +415,7 @@ class ComponentRunner:
         ):
             with contextlib.suppress(OSError):  # without a log there are no words
                 self.log_end = attempt.log.stat().st_size
-            rival = await asyncio.to_thread(handle.rival)
+            rival = await _rival(handle)
             reason = f"{probe}; {rival} is listening there" if rival else str(probe)
             await self.stop(reason=f"not ready after {duration(ready.timeout_s)} ({reason})")
             return
@@ -444,12 +445,17 @@ async def _succeeds(probe: Probe, timeout_s: float, handle: Handle) -> bool:
     pause, longest = _PROBE_INTERVALS_S
     try:
         async with asyncio.timeout(timeout_s):
-            while not await probe.is_ready() or await asyncio.to_thread(handle.rival) is not None:
+            while not await probe.is_ready() or await _rival(handle) is not None:
                 await asyncio.sleep(pause)
                 pause = min(longest, pause * 1.3)
     except TimeoutError:
         return False
     return True
+
+
+async def _rival(handle: Handle) -> str | None:
+    """See `Attempt.rival`; `None` for what runs elsewhere, whose ports nobody here can look at."""
+    return None if handle.main is None else await asyncio.to_thread(handle.attempt.rival)
 
 
 async def _explain_exit(handle: Handle, exit_info: ExitInfo, patterns: Sequence[FailurePattern]) -> ExitInfo:

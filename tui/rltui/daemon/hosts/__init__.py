@@ -14,5 +14,5 @@ SIGTERM asks the component to stop, by the layout's signal and grace; SIGUSR1 en
 that is killed ends nothing: the next one, in the same folder, finds the started component by `remote.json`.
 
 There is one such process for every component that runs elsewhere: it imports the standard library,
-`services/job_status.py`, `remote_runner.py` and the modules of its host, nothing else.
+`services/job_status.py`, `remote_runner.py`, `kinds.py` and the modules of its host, nothing else.
 """

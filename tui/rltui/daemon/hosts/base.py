@@ -65,14 +65,6 @@ class Handle(Protocol):
         """Commands that read the GPUs which it was given for the time that it runs."""
         ...
 
-    async def check(self, launch: Launch) -> None:
-        """Run the command that must succeed before a start, where there is one.
-
-        Raises:
-            RltuiError: if it fails or takes too long.
-        """
-        ...
-
     def write_spec(self, launch: Launch) -> None:
         """Write the file that tells the shim what to run.
 
@@ -99,8 +91,4 @@ class Handle(Protocol):
 
     def survival_reason(self) -> str | None:
         """Say why it may live though no process of this machine shows it; `None` if it does not."""
-        ...
-
-    def rival(self) -> str | None:
-        """Another process that listens on one of its ports, as text; `None` where nobody can say. Blocks."""
         ...

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from rltui.core.lifecycle import ExitInfo
 from rltui.daemon.attempt import Attempt, Ending
 from rltui.daemon.hosts.base import HandleOwner
-from rltui.daemon.hosts.checks import check_here
 from rltui.services import processes
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.job_status import JobStatus
@@ -34,10 +33,6 @@ class LocalHandle:
         launch = self.attempt.launch
         return launch is None or launch.ready is None or self.attempt.was_ready
 
-    async def check(self, launch: Launch) -> None:
-        if launch.check:
-            await check_here(launch)
-
     def write_spec(self, launch: Launch) -> None:
         self.attempt.write_spec(launch)
 
@@ -52,17 +47,4 @@ class LocalHandle:
 
     def survival_reason(self) -> str | None:
         """Return `None`: this machine shows all of its processes."""
-        return None
-
-    def rival(self) -> str | None:
-        """Look for a process of another experiment, or one that is older than the main process."""
-        record, launch = processes.read_attempt(self.attempt.folder), self.attempt.launch
-        main = None if record is None else record.main
-        if launch is None or main is None:
-            return None
-        for holder in (holder for port in launch.local_ports for holder in processes.port_holders(port)):
-            if holder.process is not None:
-                tag = processes.attempt_tags(holder.process.pid).get("RLTUI_EXPERIMENT")
-                if tag != self.attempt.tag if tag else holder.process.start < main.start:
-                    return str(holder)
         return None

@@ -18,7 +18,6 @@ from rltui.core.lifecycle import ExitInfo
 from rltui.core.text import duration
 from rltui.daemon.attempt import Attempt, Ending
 from rltui.daemon.hosts.base import HandleOwner
-from rltui.daemon.hosts.checks import check_here, check_there
 from rltui.daemon.hosts.kinds import KINDS
 from rltui.daemon.tasks import Signal, spawn
 from rltui.errors import RltuiError
@@ -69,13 +68,6 @@ class RemoteHandle:
             attempt.spec.id, attempt.number, self.status.id, self.status.nodes, attempt.tag
         )
         return commands
-
-    async def check(self, launch: Launch) -> None:
-        """Run the command on its host if that takes commands, else here, where the job is submitted."""
-        if launch.check and launch.host is not None and "reach" in launch.host:
-            await check_there(launch, launch.host)
-        elif launch.check:
-            await check_here(launch)
 
     def write_spec(self, launch: Launch) -> None:
         """Make the shim run a remote runner here, which runs the command on its host.
@@ -132,10 +124,6 @@ class RemoteHandle:
             return f"still running on {where}"
         since = duration(time.time() - self.status.lost_at)
         return f"{where} has not answered for {since} ({self.status.problem}); it may still be running there"
-
-    def rival(self) -> str | None:
-        """Return `None`: nobody here can look at the ports of its host."""
-        return None
 
     @property
     def _may_live(self) -> bool:

@@ -10,6 +10,10 @@ SIGTERM, SIGINT: graceful stop. SIGUSR1: kill the tree at once. SIGHUP and termi
 A main process that ends by itself takes the rest of its tree along, unless the spec says `leftovers: keep`:
 then the shim lives on with what is left, its `ended_at` and exit code on record, until that ends or is ended.
 
+With `RLTUI_ADOPTS` in its environment, a shim takes up with an attempt whose own one was killed: it looks
+after the processes that are left (`leftovers.py`), though they are not below it, so that how they end stays
+unknown. The agent on a node (`agent.py`) starts such shims.
+
 Three rules keep a shim as small as Python gets and independent of the package it came from:
 
 - Standard library only, and nothing else of rltui. `dataclasses`, `typing`, `pathlib`, `subprocess` and
