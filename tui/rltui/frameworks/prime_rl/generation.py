@@ -179,7 +179,6 @@ class Generation:
     sft_files: RunFiles
     vllm: tuple[int, int]
     """Version of vLLM that it pins."""
-    utilization: str
     base_urls: tuple[str, ...]
     """Possible keys of the orchestrator's half of the server's address: the present spelling comes last."""
     infer_gpus: tuple[str, ...] = ("deployment.num_infer_gpus",)
@@ -247,7 +246,6 @@ SPLIT = Generation(
     rl_files=_SPLIT_RL,
     sft_files=_SPLIT_SFT,
     vllm=(0, 10),
-    utilization="inference.gpu_memory_utilization",
     base_urls=("orchestrator.client.base_url",),
     infer_gpus=("inference.parallel.tp", "inference.parallel.dp"),
     train_gpus=("orchestrator.num_train_workers",),
@@ -269,7 +267,6 @@ MERGED = Generation(
     rl_files=_MERGED_RL,
     sft_files=_MERGED_SFT,
     vllm=(0, 16),
-    utilization=SPLIT.utilization,
     base_urls=(
         "orchestrator.client.base_url",
         "orchestrator.student.client.base_url",
@@ -307,7 +304,6 @@ _CURRENT = Generation(
     rl_files=_CURRENT_RL,
     sft_files=_CURRENT_SFT,
     vllm=(0, 26),
-    utilization="inference.vllm.gpu_memory_utilization",
     base_urls=("orchestrator.model.client.base_url",),
     has_router=True,
     env_port="orchestrator.env_server_base_port",

@@ -14,19 +14,18 @@ from rltui.core.kinds import is_number
 from rltui.core.rules import Values, is_on
 from rltui.core.template import Missing, TemplateValue
 from rltui.core.text import count_text
-from rltui.core.toml.values import TomlValue
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.frameworks.prime_rl import values
+from rltui.frameworks.prime_rl import configs, values
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.run_config import RunConfig
 from rltui.frameworks.schemas import Names, SchemaConfig
 
 _UTILIZATION = 0.9
 """vLLM's own default; prime-rl does not change it."""
-_MODEL = ("inference.vllm.model", "inference.model.name", "model.name")
-_TENSOR_PARALLEL = ("inference.vllm.tensor_parallel_size", "inference.parallel.tp")
+_ENGINE_TABLES = ("inference.vllm", "inference.model", "inference.vllm_extra", "inference")
+"""Tables with arguments of vLLM, in all generations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +102,8 @@ def gpu_needs_of(config: RunConfig, reader: SchemaConfig) -> GpuNeeds:
     def engine(files: ConfigFiles) -> EngineMemory | None:
         """Memory that vLLM takes; `None` without a server, and if the utilization is no share."""
         g, data = config.generation_of(files), config.rl(files)
-        share = value_at(data, g.utilization)
-        share = _UTILIZATION if share is None else share
+        shares = (value_at(data, key) for key in _engine_keys("gpu_memory_utilization"))
+        share = next((value for value in shares if value is not None), _UTILIZATION)
         if not is_number(share) or not 0 < share <= 1:
             return None
         if config.servers or not values.is_table(data, "inference"):
@@ -113,16 +112,14 @@ def gpu_needs_of(config: RunConfig, reader: SchemaConfig) -> GpuNeeds:
             "inference",
             float(share),
             rules=VLLM.memory,
-            model=values.text(data, *_MODEL),
-            dtype=values.text(data, "inference.vllm.dtype", "inference.model.dtype"),
-            kv_cache_dtype=values.text(
-                data, "inference.vllm.kv_cache_dtype", "inference.vllm_extra.kv_cache_dtype"
-            ),
-            tensor_parallel=max(1, *(values.count(data, key, 1) for key in _TENSOR_PARALLEL)),
+            model=values.text(data, *_concept_keys("served_model"), "model.name"),
+            dtype=values.text(data, *_engine_keys("dtype")),
+            kv_cache_dtype=values.text(data, *_engine_keys("kv_cache_dtype")),
+            tensor_parallel=max(1, *(values.count(data, key, 1) for key in _concept_keys("tensor_parallel"))),
             max_model_len=_argument(data, "max_model_len"),
             max_num_seqs=_argument(data, "max_num_seqs"),
             max_num_batched_tokens=_argument(data, "max_num_batched_tokens"),
-            enforce_eager=any(value is True for value in _arguments(data, "enforce_eager")),
+            enforce_eager=any(value_at(data, key) is True for key in _engine_keys("enforce_eager")),
             kv_cache_memory_bytes=_argument(data, "kv_cache_memory_bytes"),
             version=g.vllm,
         )
@@ -164,11 +161,16 @@ def _training(v: Values, names: Names) -> Training | None:
     )
 
 
-def _arguments(data: Mapping[str, Any], name: str) -> list[TomlValue]:
-    """Values of an argument of vLLM in the tables of all generations."""
-    return [value_at(data, f"inference.{table}.{name}") for table in ("vllm", "model", "vllm_extra")]
+def _engine_keys(argument: str) -> list[str]:
+    """All keys that ever were this argument of vLLM."""
+    return [f"{table}.{argument}" for table in _ENGINE_TABLES]
+
+
+def _concept_keys(concept: str) -> tuple[str, ...]:
+    """The same, by concept."""
+    return configs.OVERLAY.concepts[concept].keys
 
 
 def _argument(data: Mapping[str, Any], name: str) -> int | None:
-    numbers_ = (values.optional_count({name: value}, name) for value in _arguments(data, name))
+    numbers_ = (values.optional_count(data, key) for key in _engine_keys(name))
     return next((number for number in numbers_ if number is not None), None)
