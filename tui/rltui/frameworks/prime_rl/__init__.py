@@ -34,7 +34,6 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
     """Compose one generation, or a project that contains it."""
     run, reader = RunConfig(g, given.servers, given.is_lent), SchemaConfig(_grammar(g, given.schemas))
     needs = gpu_needs_of(run, reader)
-    programs = ("rl", "sft") if g.has_launchers else (*configs.PARTS, "sft")
     return Framework(
         id=g.id,
         title=g.title,
@@ -53,7 +52,7 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
             fit=unknown if g.is_contained else partial(configs.fit_in, g.id),
             is_likely=configs.is_of_summer,
             explain=configs.not_alone,
-            required=tuple(frozenset({role}) for role in programs),
+            required=tuple(frozenset({role}) for role in g.roles),
             models=g.models,
             merges_deeply=g.merges_deeply,
         ),
@@ -79,9 +78,7 @@ def _grammar(g: Generation, schemas: Mapping[str, ConfigSchema]) -> Grammar:
     return Grammar(
         reader="prime-rl",
         overlay=configs.OVERLAY,
-        namespaces=(
-            {"rl": "", "sft": "sft"} if g.has_launchers else {role: role for role in (*configs.PARTS, "sft")}
-        ),
+        namespaces=g.roles,
         schema=schema,
         free=configs.FREE,
         foreign=configs.FOREIGN,

@@ -157,6 +157,8 @@ class Generation:
 
     id: str
     title: str
+    roles: Mapping[str, str] = field(default_factory=lambda: {"rl": "", "sft": "sft"}, kw_only=True)
+    """Role of a file → prefix of the names of its keys: of those of launchers, or of a program each."""
     schemas: str
     """Id of the generation whose schemas its files have, …"""
     schemas_until: str = field(default=configs.NEVER, kw_only=True)
@@ -184,8 +186,6 @@ class Generation:
     infer_gpus: tuple[str, ...] = ("deployment.num_infer_gpus",)
     """Keys whose product is the number of the engine's devices."""
     train_gpus: tuple[str, ...] = ("deployment.num_train_gpus",)
-    has_launchers: bool = True
-    """`rl` and `sft` are launchers; otherwise each program has a file of its own, and `sft` is a trainer."""
     has_router: bool = False
     """A router answers at the server's port, the engine behind it has one of its own."""
     broadcasts: Literal["filesystem", "nccl since summer", "nccl"] = "nccl"
@@ -215,6 +215,13 @@ class Generation:
     """The table that turns this on; empty: always on."""
     successor: Generation | None = None
     """The next generation with the same id."""
+
+    @property
+    def has_launchers(self) -> bool:
+        """`rl` and `sft` are launchers; otherwise each program has a file of its own, and `sft` is a
+        trainer.
+        """
+        return "rl" in self.roles
 
     @property
     def resume_keys(self) -> tuple[str, ...]:
@@ -249,7 +256,7 @@ SPLIT = Generation(
     base_urls=("orchestrator.client.base_url",),
     infer_gpus=("inference.parallel.tp", "inference.parallel.dp"),
     train_gpus=("orchestrator.num_train_workers",),
-    has_launchers=False,
+    roles={role: role for role in (*configs.PARTS, "sft")},
     broadcasts="filesystem",
     batches="filesystem",
     resume_cleared=("ckpt.resume_step",),
