@@ -364,7 +364,8 @@ class ConfigDocument:
             )
             for problem in problems
         )
-        changed = self._catalog.changed(before, after, running or {}, requested)
+        files = {role: FileChange(file, after[role]) for role, file in before.items()}
+        changed = self._catalog.changed(files, running or {}, requested)
         old_values, new_values = (
             self._framework.config.values_of(changed, files) for files in (before, after)
         )
@@ -375,8 +376,7 @@ class ConfigDocument:
             old_values_by_role.setdefault(knob.file, {})[knob.key] = old_values[knob.name]
         return Proposal(
             action=action,
-            before=before,
-            after=after,
+            files=files,
             readers={knob.name: knob.readers for knob in changed},
             problems=problems,
             derived=tuple(value for value in new if value not in old),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rltui.core.config_data import value_at
@@ -126,15 +126,25 @@ class KnobCatalog:
         return tuple(pending)
 
     def changed(
-        self, before: ConfigFiles, after: ConfigFiles, running: Running, requested: Sequence[Knob] = ()
+        self, changes: Mapping[str, FileChange], running: Running, requested: Sequence[Knob] = ()
     ) -> list[Knob]:
-        """The knobs and other keys that have another value in `after`, or lie above or below one.
+        """The knobs and other keys that get another value, or lie above or below one that does.
 
         `requested` knobs also count as changed if only a running reader has another value. A step to resume
         from may be requested again: the one that the reader was passed counts.
         """
+        before = {role: change.before for role, change in changes.items()}
+        after = {role: change.after for role, change in changes.items()}
+        locations = {
+            (role, table) for role, change in changes.items() for key in change.values for table in above(key)
+        }
         touched = {knob.name: self.with_known_readers(knob) for knob in requested}
-        touched |= {knob.name: knob for knob in self._set_otherwise(before, after)}
+        for lists in (self.of(before), self.of(after)):
+            touched |= {
+                knob.name: knob
+                for knob in (*lists.knobs, *lists.others)
+                if (knob.file, knob.key) in locations
+            }
         knobs = list(touched.values())
         new, old = (self._framework.config.values_of(knobs, files) for files in (after, before))
         living, got = self._values_of_running(knobs, running)
@@ -149,18 +159,6 @@ class KnobCatalog:
                 for values in (old, *(living[reader] for reader in knob.readers if reader in living))
             )
         ]
-
-    def _set_otherwise(self, before: ConfigFiles, after: ConfigFiles) -> Iterator[Knob]:
-        """Knobs and other keys that the files set to another value, or that lie above or below one."""
-        changed = {
-            (role, table)
-            for role, file in before.items()
-            for key in FileChange(file, after[role]).values
-            for table in above(key)
-        }
-        lists = (self.of(before), self.of(after))
-        knobs = {(knob.file, knob.key): knob for each in lists for knob in (*each.knobs, *each.others)}
-        return (knob for location, knob in knobs.items() if location in changed)
 
     def _values_of_running(self, knobs: Sequence[Knob], running: Running) -> tuple[_Values, _Values]:
         """Running component → knob → value: in its copy of the files, and as it was passed."""

@@ -24,8 +24,8 @@ class Proposal:
     """The files of a document before and after an edit, with all that a person should know of it."""
 
     action: Literal["set", "write", "undo", "redo"]
-    before: ConfigFiles
-    after: ConfigFiles
+    files: Mapping[str, FileChange]
+    """Role → the file before and after, also of files that do not change."""
     readers: Mapping[str, tuple[str, ...]]
     """Name of each changed knob → components that read it."""
     problems: tuple[Problem, ...]
@@ -50,10 +50,17 @@ class Proposal:
         return any(problem.is_error for problem in self.problems)
 
     @cached_property
+    def before(self) -> ConfigFiles:
+        return {role: change.before for role, change in self.files.items()}
+
+    @cached_property
+    def after(self) -> ConfigFiles:
+        return {role: change.after for role, change in self.files.items()}
+
+    @cached_property
     def changes(self) -> Mapping[str, FileChange]:
         """Role → the change of each file whose bytes change."""
-        changes = {role: FileChange(file, self.after[role]) for role, file in self.before.items()}
-        return {role: change for role, change in changes.items() if not change.is_empty}
+        return {role: change for role, change in self.files.items() if not change.is_empty}
 
     @property
     def paths(self) -> tuple[Path, ...]:
