@@ -6,11 +6,11 @@ from rltui.core.api import Curve, HealthIssue
 from rltui.core.health import concept_beside
 from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.rows import MetricSources
 
 
 def tracker(folder: Path) -> ProgressTracker:
-    return ProgressTracker(RunRows((folder / "metrics.jsonl",), TINYRL), TINYRL)
+    return ProgressTracker(MetricSources((folder / "metrics.jsonl",), TINYRL))
 
 
 def write(folder: Path, *rows: str) -> None:

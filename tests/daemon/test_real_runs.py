@@ -27,7 +27,7 @@ from rltui.daemon.runtime import Runtime
 from rltui.daemon.watches import refresh_health
 from rltui.frameworks import registry
 from rltui.services import layout_files
-from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.rows import MetricSources
 from rltui.services.probes import Probe
 from rltui.services.runs.run_folder import RunFolder
 
@@ -92,8 +92,8 @@ class Replay:
         self._ready = {spec.id: spec.ready for spec in components if spec.ready is not None}
         self._logs: dict[str, Path] = {}
         self.events = EventBus(folder / "journal.jsonl")
-        metrics = RunRows((folder / "metrics.jsonl",), PRIME_RL, logs=lambda: dict(self._logs))
-        self.progress = ProgressTracker(metrics, PRIME_RL, files)
+        metrics = MetricSources((folder / "metrics.jsonl",), PRIME_RL, logs=lambda: dict(self._logs))
+        self.progress = ProgressTracker(metrics, files)
         run_folder = RunFolder(folder, PRIME_RL.run.locations)
         names = self.progress.component_names
         health = RunHealth("real", run_folder, folder / "journal.jsonl", self.events, names)

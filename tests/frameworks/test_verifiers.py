@@ -22,7 +22,7 @@ from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.roles import TABLES
 from rltui.frameworks.verifiers import VF_RL, lacking
-from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.rows import MetricRows, MetricSources
 
 DATA = Path(__file__).parents[1] / "data/verifiers"
 SEED = tomllib.loads((DATA / "reverse-text.toml").read_text())
@@ -88,7 +88,8 @@ def test_steps_are_read_from_the_bar_before_the_figures(tmp_path: Path) -> None:
     """
     log = tmp_path / "output.log"
     log.write_bytes((DATA / "trainer.log").read_bytes())
-    rows = [row.values for row in RunRows((), VF_RL.with_schemas({}), logs=lambda: {"trainer": log}).read()]
+    sources = MetricSources((), VF_RL.with_schemas({}), logs=lambda: {"trainer": log})
+    rows = [row.values for row in MetricRows(sources).read()]
     assert [row["step"] for row in rows] == [10, 11, 12]
     first, *_, last = rows
     assert first["time/step"] == 2.45

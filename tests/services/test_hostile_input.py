@@ -29,7 +29,7 @@ from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.config_file import read_file
 from rltui.services.gpu.peaks import read_peaks
 from rltui.services.launch import read_launch
-from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.rows import MetricRows, MetricSources
 from rltui.services.processes import read_attempt
 from rltui.services.runs.attempt_end import explained
 from rltui.services.runs.experiment_files import ControlFolder
@@ -74,7 +74,7 @@ def test_metric_rows(framework: Any, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.dictionaries(keys, st.one_of(numbers, values), max_size=8), max_size=6))
     lines = [json.dumps(row).encode() for row in rows] + data.draw(st.lists(texts, max_size=2)) + [NESTED]
     path = written(b"\n".join(data.draw(st.permutations(lines))) + b"\n")
-    tracker = ProgressTracker(RunRows((path,), framework), framework)
+    tracker = ProgressTracker(MetricSources((path,), framework))
     tracker.max_steps = data.draw(st.one_of(st.none(), st.integers(), st.sampled_from([10**400])))
     tracker.poll()
     with path.open("ab") as file:
@@ -95,7 +95,7 @@ def test_a_huge_integer_beside_a_nan(tmp_path: Path) -> None:
     framework = registry.get("tinyrl")
     row = f'"step": 1, "loss/mean": {10**400}, "x": NaN'
     (tmp_path / "m").write_text(f'{{{row}}}\n{{"step": 2, "y": 0.5}}\n')
-    tracker = ProgressTracker(RunRows((tmp_path / "m",), framework), framework)
+    tracker = ProgressTracker(MetricSources((tmp_path / "m",), framework))
     assert tracker.poll()
     assert tracker.progress.step == 1
     assert {item.key for item in tracker.take_non_finite()} == {"loss/mean", "x"}
@@ -128,7 +128,7 @@ def spoiled(data: st.DataObject) -> str:
 def test_lines_of_logs(framework: Any, data: st.DataObject) -> None:
     lines = [spoiled(data) for _ in range(5)]
     log = written("\n".join(lines).encode() + b"\n")
-    metrics = RunRows((log.with_name("none"),), framework, logs=lambda: {"trainer": log})
+    metrics = MetricRows(MetricSources((log.with_name("none"),), framework, logs=lambda: {"trainer": log}))
     series = MetricSeries(framework.progress.names)
     for row in metrics.read():
         series.add(row.values)
@@ -144,7 +144,8 @@ def test_lines_of_logs(framework: Any, data: st.DataObject) -> None:
 def test_a_number_of_thousands_of_digits(tmp_path: Path, line: str) -> None:
     (tmp_path / "log").write_text(f"12:00:00 SUCCESS {line}\n")
     for framework in FRAMEWORKS:
-        RunRows((tmp_path / "none",), framework, logs=lambda: {"trainer": tmp_path / "log"}).read()
+        sources = MetricSources((tmp_path / "none",), framework, logs=lambda: {"trainer": tmp_path / "log"})
+        MetricRows(sources).read()
 
 
 names = st.sampled_from(

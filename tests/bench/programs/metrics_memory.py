@@ -10,7 +10,7 @@ import orjson
 from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.generic import GENERIC
 from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.rows import MetricSources
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -31,11 +31,11 @@ if what == "parse":  # the peer: whoever reads the file does this
         for line in rows:
             orjson.loads(line)
 elif what == "record":
-    RunRecorder(control, GENERIC, (file,)).catch_up()
+    RunRecorder(control, MetricSources((file,), GENERIC)).catch_up()
 elif what == "supervise":
-    tracker = ProgressTracker(RunRows((file,), GENERIC), GENERIC)
+    tracker = ProgressTracker(MetricSources((file,), GENERIC))
     tracker.poll()
-    recorder = RunRecorder(control, GENERIC, (file,))
+    recorder = RunRecorder(control, MetricSources((file,), GENERIC))
     recorder.catch_up()
 elif what == "read":
     reader = SeriesReader(control.series)

@@ -15,6 +15,7 @@ from rltui.core.metric_names import CONCEPTS, find, find_all, label_of
 from rltui.core.series import SeriesKey
 from rltui.frameworks import registry
 from rltui.services.metrics.recorder import RunRecorder
+from rltui.services.metrics.rows import MetricSources
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -25,7 +26,8 @@ PRIME = registry.get("prime-rl")
 def recorded(folder: Path, log: Path | None = None) -> SeriesReader:
     control = ControlFolder(folder)
     logs = {} if log is None else {"rl": log}
-    recorder = RunRecorder(control, PRIME, (folder / "metrics.jsonl",), logs=lambda: logs)
+    sources = MetricSources((folder / "metrics.jsonl",), PRIME, logs=lambda: logs)
+    recorder = RunRecorder(control, sources)
     recorder.catch_up()
     recorder.close()
     return SeriesReader(control.series)

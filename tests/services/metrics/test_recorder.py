@@ -18,6 +18,7 @@ from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
 from rltui.frameworks.progress import Progress
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.metrics.recorder import RunRecorder
+from rltui.services.metrics.rows import MetricSources
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.metrics.store_index import INDEX
 from rltui.services.runs.experiment_files import ControlFolder
@@ -47,14 +48,13 @@ class Run:
 
     def another(self) -> RunRecorder:
         """As the next supervisor has it."""
-        return RunRecorder(
-            self.control,
-            self.framework,  # type: ignore[arg-type]
+        sources = MetricSources(
             (self.folder / "monitors/metrics.jsonl", self.folder / "metrics.jsonl"),
+            self.framework,  # type: ignore[arg-type]
             logs=lambda: self.logs,
             earlier_logs=lambda: self.earlier,
-            clock=lambda: self.now,
         )
+        return RunRecorder(self.control, sources, clock=lambda: self.now)
 
     def next_supervisor(self) -> None:
         self.recorder.close()

@@ -16,7 +16,7 @@ from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_r
 from rltui.frameworks.progress import Fact, Progress
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.metrics import rows as rows_module
-from rltui.services.metrics.rows import LINE_BYTES, RunRows
+from rltui.services.metrics.rows import LINE_BYTES, MetricRows, MetricSources
 from rltui.services.metrics.sources import earlier_logs, newest_logs
 from rltui.services.runs.experiment_files import ControlFolder
 
@@ -32,7 +32,7 @@ class Feed:
     def __init__(self, *marks: str) -> None:
         framework = answering(GENERIC, progress=Progress(log_row=read_row, log_marks=marks or ("step ",)))
         self.logs: dict[str, Path] = {}
-        self.rows = RunRows((), framework, logs=lambda: self.logs)
+        self.rows = MetricRows(MetricSources((), framework, logs=lambda: self.logs))
 
     def read(self, log: Path) -> list[Mapping[str, Any]]:
         """One piece of `log` is read, behind the rest of the one before."""
@@ -97,8 +97,8 @@ def test_a_long_log_is_read_in_pieces_and_what_lies_far_back_not_at_all(
     framework = answering(GENERIC, progress=Progress(log_row=read_row, log_marks=("step ",)))
     logs = {"trainer": log}
     for rows in (
-        RunRows((), framework, backlog_bytes=200, logs=lambda: logs),
-        RunRows((), framework, backlog_bytes=200, earlier_logs=lambda: [*logs.items()]),
+        MetricRows(MetricSources((), framework, logs=lambda: logs), backlog_bytes=200),
+        MetricRows(MetricSources((), framework, earlier_logs=lambda: [*logs.items()]), backlog_bytes=200),
     ):
         found = [row.step for row in rows.read()]
         assert found[0] == 78, "200 bytes from the end, the cut line left out"
@@ -159,8 +159,8 @@ def write(path: Path, *lines: str) -> None:
 
 def tracker(tmp_path: Path) -> ProgressTracker:
     logs = {name: tmp_path / f"{name}.log" for name in ("orchestrator", "trainer", "launcher")}
-    metrics = RunRows((tmp_path / "metrics.jsonl",), SPLIT, logs=lambda: logs)
-    return ProgressTracker(metrics, SPLIT, ["orchestrator", "trainer", "launcher"])
+    metrics = MetricSources((tmp_path / "metrics.jsonl",), SPLIT, logs=lambda: logs)
+    return ProgressTracker(metrics, ["orchestrator", "trainer", "launcher"])
 
 
 def test_figures_from_lines_alone_count_from_one(tmp_path: Path) -> None:
@@ -241,13 +241,13 @@ def test_a_new_supervisor_knows_earlier_attempts_since_the_run_began_anew(tmp_pa
     write(control.journal_file, '{"at": 150.0, "kind": "resume", "text": "x", "data": {"step": null}}\n')
     earlier = earlier_logs(control, ["trainer"])
     assert [log.parent.name for _, log in earlier] == ["attempt-2"]
-    metrics = RunRows(
+    metrics = MetricSources(
         (tmp_path / "metrics.jsonl",),
         SPLIT,
         logs=lambda: newest_logs(control, ["trainer"]),
         earlier_logs=lambda: earlier,
     )
-    made = ProgressTracker(metrics, SPLIT)
+    made = ProgressTracker(metrics)
     made.poll()
     assert made.progress.step == 5
     assert sorted(made.series.steps) == [1, 2, 3, 4, 5]

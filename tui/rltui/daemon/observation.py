@@ -23,14 +23,13 @@ from rltui.daemon.events import EventBus
 from rltui.daemon.health import RunHealth
 from rltui.daemon.sampling import RunSampler
 from rltui.errors import ConfigError
-from rltui.frameworks.base import Framework
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.files import load_files
 from rltui.services.config.step_times import StepTimes
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import LinkFinder, links_in_journal, newest_links
 from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.rows import MetricRows, MetricSources
 from rltui.services.metrics.sources import earlier_logs
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.runs.journal import read_journal
@@ -49,18 +48,15 @@ class Observation:
         """Component → output of its newest attempt."""
         self.folder = RunFolder(run_dir, _configured_files(setup), Path(record.output_dir))
         self.logs = FollowedLogs(run_dir, setup.layout.log)
-        rows = RunRows(
-            self.folder.metrics, setup.framework, logs=self.present_logs, earlier_logs=self._earlier_logs
-        )
-        self.recorder = RunRecorder(
-            setup.control,
-            setup.framework,
+        sources = MetricSources(
             self.folder.metrics,
+            setup.framework,
             logs=self.present_logs,
-            earlier_logs=self._earlier_logs,
+            earlier_logs=lambda: earlier_logs(setup.control, setup.components),
         )
+        self.recorder = RunRecorder(setup.control, sources)
         self.sampler = RunSampler(self.recorder.sample, setup.framework.engine.metrics)
-        self.progress = ProgressTracker(rows, setup.framework, setup.components)
+        self.progress = ProgressTracker(sources, setup.components)
         events.journal.step = lambda: self.progress.series.completed or None
         self.times = StepTimes(setup.framework, setup.control, lambda: self.progress.series)
         self.health = RunHealth(
@@ -166,9 +162,6 @@ class Observation:
         """Component or log id → the file that is written now."""
         return {**self._attempt_logs, **self.logs.paths}
 
-    def _earlier_logs(self) -> list[tuple[str, Path]]:
-        return earlier_logs(self._setup.control, self._setup.components)
-
 
 def _configured_files(setup: Setup) -> RunFiles:
     """Names of the run's files, by the config; the framework's defaults where that cannot be read."""
@@ -185,12 +178,10 @@ _CURVE_POINTS = 200
 class ProgressTracker:
     """Reads new metric rows when polled."""
 
-    def __init__(
-        self, rows: RunRows, framework: Framework, components: Collection[str] | None = None
-    ) -> None:
+    def __init__(self, sources: MetricSources, components: Collection[str] | None = None) -> None:
         """`components`: those of the layout; `None`: all that the framework names."""
-        self._framework = framework
-        self._new_rows = rows
+        self._framework = framework = sources.framework
+        self._new_rows = MetricRows(sources)
         self.series = self._new_series()
         self.concept_metrics = self._new_concept_metrics()
         """The metrics of the whole run by their concept, for health."""

@@ -10,22 +10,27 @@ import re
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 from rltui.core.kinds import is_number
 from rltui.core.metrics import numbers
 from rltui.core.series import OWN_SOURCE, Rewind
 from rltui.core.times import stamp_text
 from rltui.errors import RltuiError
-from rltui.frameworks.base import Framework
 from rltui.frameworks.progress import Progress
 from rltui.services.logs.growing_file import AppendedLines
-from rltui.services.metrics.rows import LINE_BYTES, LOG_BYTES, MetricRow, RowFile, RunRows, marked_lines
+from rltui.services.metrics.rows import (
+    LINE_BYTES,
+    LOG_BYTES,
+    MetricRow,
+    MetricRows,
+    MetricSources,
+    RowFile,
+    marked_lines,
+)
 from rltui.services.metrics.store import SeriesWriter, lock_of
 from rltui.services.own_files import FileLock
 from rltui.services.runs.experiment_files import ControlFolder
@@ -99,7 +104,7 @@ class _Open:
     """The store while it is locked, and the rows that it does not have."""
 
     writer: SeriesWriter
-    rows: RunRows
+    rows: MetricRows
 
 
 class RunRecorder:
@@ -110,19 +115,12 @@ class RunRecorder:
     def __init__(
         self,
         control: ControlFolder,
-        framework: Framework,
-        paths: Sequence[Path],
+        sources: MetricSources,
         *,
-        logs: Callable[[], Mapping[str, Path]] = dict,
-        earlier_logs: Callable[[], Sequence[tuple[str, Path]]] = tuple,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`paths`, `logs` and `earlier_logs` as `RunRows`."""
-        self._control = control
-        self._progress, self._first_step = framework.progress, framework.run.locations.first_step
-        self._new_rows = partial(
-            RunRows, paths, framework, logs=logs, earlier_logs=earlier_logs, backlog_bytes=None
-        )
+        self._control, self._sources = control, sources
+        self._progress = sources.framework.progress
         self._clock = clock
         self._queue: deque[Callable[[_Open], None]] = deque()
         self._lock = FileLock(lock_of(control.series))
@@ -146,7 +144,7 @@ class RunRecorder:
         if step is None:
             self._queue.append(self._begin_anew)
         else:
-            rewind = Rewind(step - 1 + self._first_step, self._clock())
+            rewind = Rewind(step - 1 + self._sources.framework.run.locations.first_step, self._clock())
             self._queue.append(lambda open_: self._rewind(open_, rewind))
 
     # --- in its own ---------------------------------------------------------------------------------------
@@ -195,7 +193,7 @@ class RunRecorder:
             self.problem = getattr(error, "strerror", None) or str(error)
             return None
         self._dates.clear()
-        return _Open(writer, self._new_rows(recorded=writer))
+        return _Open(writer, MetricRows(self._sources, recorded=writer, backlog_bytes=None))
 
     def _rewind(self, open_: _Open, rewind: Rewind) -> None:
         open_.writer.rewind(*rewind)

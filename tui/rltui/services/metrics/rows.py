@@ -72,6 +72,19 @@ class MetricRow(NamedTuple):
         return self.kind in ("gap", "dropped")
 
 
+@dataclass(frozen=True, slots=True)
+class MetricSources:
+    """Where the metrics of a run are."""
+
+    paths: Sequence[Path]
+    """Of the metrics file: the first that exists."""
+    framework: Framework
+    logs: Callable[[], Mapping[str, Path]] = dict
+    """Component → its current output, which is read if the framework prints metrics."""
+    earlier_logs: Callable[[], Sequence[tuple[str, Path]]] = tuple
+    """Component and output of previous attempts, oldest first."""
+
+
 class Recorded(Protocol):
     """What has been read before: `SeriesWriter`."""
 
@@ -80,8 +93,8 @@ class Recorded(Protocol):
     def names_of(self, origin: str) -> frozenset[str]: ...
 
 
-class RunRows:
-    """Reads each row once. Blocking, for one thread at a time.
+class MetricRows:
+    """Reads each row of a run once. Blocking, for one thread at a time.
 
     Values of the metrics file take precedence over printed ones, which are rounded. What a launcher repeats
     of the output of its children, which have logs of their own, does not count.
@@ -89,20 +102,13 @@ class RunRows:
 
     def __init__(
         self,
-        paths: Sequence[Path],
-        framework: Framework,
+        sources: MetricSources,
         *,
-        logs: Callable[[], Mapping[str, Path]] = dict,
-        earlier_logs: Callable[[], Sequence[tuple[str, Path]]] = tuple,
         recorded: Recorded | None = None,
         backlog_bytes: int | None = BACKLOG_BYTES,
     ) -> None:
-        """`paths`: of the metrics file, the first that exists. `logs`: component → its current output.
-        `earlier_logs`: of previous attempts, oldest first. Logs are read if the framework prints metrics, and
-        no further back than `backlog_bytes`.
-        """
-        self._paths, self._progress = paths, framework.progress
-        self._logs, self._earlier_logs = logs, earlier_logs
+        """Logs are read no further back than `backlog_bytes`."""
+        self._sources, self._progress = sources, sources.framework.progress
         self._backlog_bytes = backlog_bytes
         self._recorded = recorded
         self._cursors = (
@@ -172,7 +178,7 @@ class RunRows:
     # --- the metrics file ---------------------------------------------------------------------------------
 
     def _file_rows(self) -> Iterator[MetricRow]:
-        path = next((path for path in self._paths if path.exists()), None)
+        path = next((path for path in self._sources.paths if path.exists()), None)
         if path is None:
             if (
                 self._file is not None and self._recorded is None
@@ -219,10 +225,10 @@ class RunRows:
     def _log_rows(self) -> Iterator[MetricRow]:
         if self._ended is None:
             self._ended = []
-            for component, path in self._earlier_logs():
+            for component, path in self._sources.earlier_logs():
                 if (log := self._open_log(component, path)) is not None:
                     self._ended.append((component, log, "earlier"))
-        ended, present = self._ended, self._logs()
+        ended, present = self._ended, self._sources.logs()
         for component in [*self._current]:
             if self._current[component].path != present.get(component):
                 ended.append((component, self._current.pop(component), "printed"))

@@ -11,7 +11,7 @@ from rltui.frameworks.base import Framework
 from rltui.services import layout_files
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.recorder import RunRecorder
-from rltui.services.metrics.rows import RunRows
+from rltui.services.metrics.rows import MetricRows, MetricSources
 from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 from rltui.services.runs.journal import read_journal
 from rltui.services.runs.observed import framework_of
@@ -26,13 +26,8 @@ def read_series(
 ) -> MetricSeries:
     """The metrics of a run up to now, read once. `followed`: logs that no component writes."""
     framework = framework_of(record)
-    control = record.control
-    rows = RunRows(
-        RunFolder(Path(record.run_dir), framework.run.locations).metrics,
-        framework,
-        logs=lambda: {**newest_logs(control, components), **followed},
-        earlier_logs=lambda: earlier_logs(control, components),
-    )
+    folder = RunFolder(Path(record.run_dir), framework.run.locations)
+    rows = MetricRows(_sources(record.control, framework, folder, components, followed))
     series = MetricSeries(framework.progress.names, framework.run.locations.first_step)
     is_behind = True
     while is_behind:
@@ -57,22 +52,29 @@ def fill_series_store(
     record: ExperimentRecord, framework: Framework, layout: Layout, folder: RunFolder
 ) -> str | None:
     """As `update_series_store`, for who has read the rest already."""
-    control = record.control
     components = [spec.id for spec in layout.component]
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.poll()
     recorder = RunRecorder(
-        control,
-        framework,
-        folder.metrics,
-        logs=lambda: {**newest_logs(control, components), **logs.paths},
-        earlier_logs=lambda: earlier_logs(control, components),
+        record.control, _sources(record.control, framework, folder, components, logs.paths)
     )
     try:
         recorder.catch_up()
         return recorder.problem
     finally:
         recorder.close()
+
+
+def _sources(
+    control: ControlFolder, framework: Framework, folder: RunFolder, components: Sequence[str],
+    followed: Mapping[str, Path],
+) -> MetricSources:  # fmt: skip
+    return MetricSources(
+        folder.metrics,
+        framework,
+        logs=lambda: {**newest_logs(control, components), **followed},
+        earlier_logs=lambda: earlier_logs(control, components),
+    )
 
 
 def earlier_logs(control: ControlFolder, components: Sequence[str]) -> list[tuple[str, Path]]:
