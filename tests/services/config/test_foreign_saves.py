@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from tests.fakes.saving_editor import Saves, saving_editor
 from tests.services.config.desk import Desk
 
 from rltui.core.api import Request
-from rltui.errors import ConfigError, ConflictError
+from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config import writing
 from rltui.services.config.change import FileChange
 from rltui.services.config.writing import replace_files
@@ -111,6 +112,28 @@ def test_of_several_files_none_is_changed_when_one_was_saved(
     with once_written_beside(monkeypatch, "rename", second), pytest.raises(ConflictError):
         replace_files([FileChange.of_contents(path, b"old", b"new") for path in (first, second)])
     assert (first.read_text(), second.read_text()) == ("old", "theirs")
+
+
+def test_a_file_that_cannot_be_put_back_then_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+    for path in (first, second):
+        path.write_text("old")
+    real, calls = os.replace, []
+
+    def fails_from_the_second(source: Path, target: Path) -> None:
+        calls.append(target)
+        if len(calls) > 1:
+            raise OSError(30, "Read-only file system")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", fails_from_the_second)
+    with once_written_beside(monkeypatch, "in place", second), pytest.raises(RltuiError) as caught:
+        replace_files([FileChange.of_contents(path, b"old", b"new") for path in (first, second)])
+    assert not isinstance(caught.value, ConflictError), "it is not as if nothing was written"
+    assert caught.value.details == (f"still changed: {first}",)
+    assert (first.read_text(), second.read_text()) == ("new", "theirs")
 
 
 def test_both_names_of_a_file_keep_one_content(tmp_path: Path) -> None:

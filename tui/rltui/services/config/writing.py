@@ -67,8 +67,9 @@ def replace_files(changes: Sequence[FileChange]) -> None:
         for change in changes:
             started.append(change)
             _replace(change)
-    except ConflictError:
-        _restore(started[:-1])
+    except ConflictError as error:
+        if changed := _restore(started[:-1]):
+            raise RltuiError(error.title, details=[f"still changed: {', '.join(changed)}"]) from error
         raise
     except OSError as error:
         changed = _restore(started)
