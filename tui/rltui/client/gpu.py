@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rltui.core import hints
 from rltui.core.gpu.devices import NO_DEVICES, chosen_devices
-from rltui.core.gpu.forecast import has_little_room, worst_per_component
+from rltui.core.gpu.forecast import has_little_room
 from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
 from rltui.core.gpu.reservations import other_experiments
 from rltui.core.layout import Layout
@@ -24,7 +24,7 @@ from rltui.services.launch import Launcher
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import default_output_dir, known_experiments
 from rltui.services.runs.observed import setup_of
-from rltui.views.gpu_forecast import memory_verdict
+from rltui.views.gpu_forecast import worst_verdicts
 
 
 def named_devices(choice: str) -> str:
@@ -153,7 +153,7 @@ class PlannedStart:
         forecasts = forecaster.forecast(
             start.report.devices, start.files, starts=everything, stops=everything
         )
-        return tuple(map(memory_verdict, worst_per_component(forecasts)))
+        return worst_verdicts(forecasts)
 
     def moved_apart(self) -> tuple[PlannedStart, tuple[str, ...]]:
         """On other devices, if another experiment uses these or they are nearly full, and why."""

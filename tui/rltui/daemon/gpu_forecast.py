@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rltui.core.api import Plan
 from rltui.core.config_report import Problem
 from rltui.core.gpu.budget import EngineMemory, EngineRules
 from rltui.core.gpu.devices import chosen_devices
-from rltui.core.gpu.forecast import Forecast, refused_start, worst_per_component
+from rltui.core.gpu.forecast import refused_start
 from rltui.core.gpu.report import GpuBudget, GpuDevice, MemoryVerdict
 from rltui.core.layout import Layout
 from rltui.core.states import ComponentState
@@ -21,7 +21,7 @@ from rltui.services.config.files import FilesCache
 from rltui.services.gpu.forecast import Forecaster
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.launch import Launch
-from rltui.views.gpu_forecast import memory_verdict, wait_text
+from rltui.views.gpu_forecast import wait_text, worst_verdicts
 
 _MEASURING_STATES = (ComponentState.WAITING, ComponentState.STARTING)
 """An engine in these states has not measured its device's memory, or is at it."""
@@ -75,7 +75,7 @@ class MemoryForecast:
             forecasts = self._forecaster.forecast(devices, self._document.files, starts=idle)
         except ConfigError:
             return ()
-        return _worst_verdicts(forecast for forecast in forecasts if forecast.user.component in engines)
+        return worst_verdicts(forecast for forecast in forecasts if forecast.user.component in engines)
 
     def _present_demand(self) -> _ConfigDemand:
         return self._demand(self._document.files, self._readings.present)
@@ -99,7 +99,7 @@ class MemoryForecast:
             )
             for device in devices
         }
-        return _worst_verdicts(
+        return worst_verdicts(
             self._forecaster.forecast(devices, files, starts=plan.start, stops=plan.stop, freed=freed)
         )
 
@@ -146,10 +146,6 @@ def problems_of(verdicts: Collection[MemoryVerdict], *, standing: bool) -> tuple
         for verdict in verdicts
         if verdict.is_bad
     )
-
-
-def _worst_verdicts(forecasts: Iterable[Forecast]) -> tuple[MemoryVerdict, ...]:
-    return tuple(map(memory_verdict, worst_per_component(forecasts)))
 
 
 def memory_obstacle(

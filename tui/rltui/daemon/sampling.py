@@ -42,13 +42,10 @@ class RunSampler:
         """
         held_bytes: defaultdict[str, float] = defaultdict(float)
         for device in report.devices:
-            owners = {share.component for share in device.shares if share.owner == "component"} - {None}
-            for share in device.shares:
-                if share.owner == "component" and share.component is not None:
-                    held_bytes[share.component] += share.used_bytes
-            if device.utilization is not None:
-                for owner in owners:
-                    self._use[f"gpu_use/{owner}"].append(device.utilization)
+            for component, used_bytes in device.component_bytes.items():
+                held_bytes[component] += used_bytes
+                if device.utilization is not None:
+                    self._use[f"gpu_use/{component}"].append(device.utilization)
         for component, size in held_bytes.items():
             name = f"gpu_memory/{component}"
             self._memory[name] = max(size, self._memory.get(name, 0.0))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from rltui.core import hints
 from rltui.core.gpu.budget import CONTEXT_BYTES, EngineMemory
-from rltui.core.gpu.forecast import MARGIN_BYTES, Forecast, MemoryUser
+from rltui.core.gpu.forecast import MARGIN_BYTES, Forecast, MemoryUser, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuShare, MemoryVerdict
 from rltui.core.gpu.reservations import reservation_text
 from rltui.core.text import GIB, gib
@@ -14,6 +14,11 @@ from rltui.core.text import GIB, gib
 _NAMED_HOLDERS = 2
 """At most so many holders are named in one line."""
 _SMALLEST_NAMED_BYTES = GIB // 10
+
+
+def worst_verdicts(forecasts: Iterable[Forecast]) -> tuple[MemoryVerdict, ...]:
+    """The worst of each component."""
+    return tuple(map(memory_verdict, worst_per_component(forecasts)))
 
 
 def memory_verdict(forecast: Forecast) -> MemoryVerdict:

@@ -99,7 +99,7 @@ class DevicePlan:
 
     def held_bytes(self, user: MemoryUser) -> int:
         """Current memory of a component that keeps running; 0 for one that the plan stops."""
-        return 0 if user.stops else _held_bytes(self.device, user.component)
+        return 0 if user.stops else self.device.component_bytes.get(user.component, 0)
 
     @property
     def trainers(self) -> tuple[MemoryUser, ...]:
@@ -237,20 +237,13 @@ def _device_plan(device: GpuDevice, users: Sequence[MemoryUser], freed: Mapping[
     usable, free = device.usable_bytes, device.unclaimed_bytes
     if not usable or free is None:
         usable = free = 0
-    stopped = sum(_held_bytes(device, user.component) for user in users if user.stops)
+    held = device.component_bytes
+    stopped = sum(held.get(user.component, 0) for user in users if user.stops)
     return DevicePlan(
         device,
         usable,
         min(usable, free + stopped + freed.get(device.key, 0)),
         tuple(user for user in users if device.key in user.devices),
-    )
-
-
-def _held_bytes(device: GpuDevice, component: str) -> int:
-    return sum(
-        share.used_bytes
-        for share in device.shares
-        if share.owner == "component" and share.component == component
     )
 
 

@@ -158,6 +158,15 @@ class GpuDevice(Value):
         return None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)
 
     @property
+    def component_bytes(self) -> dict[str, int]:
+        """Component of this experiment → memory that it holds."""
+        return {
+            share.component: share.used_bytes
+            for share in self.shares
+            if share.owner == "component" and share.component is not None
+        }
+
+    @property
     def claimed_bytes(self) -> int:
         return sum(reservation.left_bytes for reservation in self.claims)
 

@@ -31,7 +31,7 @@ from rltui.ui.widgets.bars import KeyBar, TitleLine
 from rltui.ui.widgets.gpu_chart import FINE_RANGE_S, GpuChart, in_range, peak_text
 from rltui.ui.widgets.gpu_marks import (
     Marks,
-    claim_lines,
+    freeable_lines,
     level_sparkline,
     owner_marks,
     share_label,
@@ -295,7 +295,7 @@ class GpuScreen(BaseScreen):
         width, report = self.size.width - 2, self.state.gpus
         lines = [] if report is None else verdict_lines(report.verdicts, width)
         if report is not None and len(report.devices) > 1:
-            lines.extend(claim_lines(report, width, ""))
+            lines.extend(freeable_lines(report, width, ""))
         self._notes.set_class(bool(lines), "-shown")
         self._notes.update(Content("\n").join(lines))
 

@@ -143,7 +143,7 @@ def level_sparkline(percents: tuple[int, ...], width: int) -> str:
     return "".join(BLOCKS[max(0, min(len(BLOCKS) - 1, value * len(BLOCKS) // 100))] for value in newest)
 
 
-_MAX_CLAIMS = 3
+_MAX_FREEABLE = 3
 """Rows for processes that could be ended; the GPU screen lists all."""
 _WARNING = "$text-warning"
 
@@ -196,17 +196,17 @@ def verdict_lines(verdicts: Sequence[MemoryVerdict], width: int) -> list[Content
     return lines
 
 
-def claim_lines(report: GpuReport, width: int, hint: str) -> list[Content]:
+def freeable_lines(report: GpuReport, width: int, hint: str) -> list[Content]:
     """A row for each of the largest `freeable` processes; `hint` closes it: which key ends them."""
     freeable_memory = freeable(report)
     lines = []
-    for process, size in freeable_memory[:_MAX_CLAIMS]:
+    for process, size in freeable_memory[:_MAX_FREEABLE]:
         texts = [f"⚠ {clean_line(text)}{hint}" for text in freeable_texts(process, size)]
         lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
-    if len(freeable_memory) > _MAX_CLAIMS:
+    if len(freeable_memory) > _MAX_FREEABLE:
         texts = [
-            f"⚠ and {len(freeable_memory) - _MAX_CLAIMS} more: 3 lists them",
-            f"⚠ {len(freeable_memory) - _MAX_CLAIMS} more: 3",
+            f"⚠ and {len(freeable_memory) - _MAX_FREEABLE} more: 3 lists them",
+            f"⚠ {len(freeable_memory) - _MAX_FREEABLE} more: 3",
         ]
         lines.append(Content.styled(first_that_fits(texts, width), _WARNING))
     return lines

@@ -25,7 +25,7 @@ from rltui.ui.widgets.gpu_marks import (
     SHARE,
     CellMark,
     Marks,
-    claim_lines,
+    freeable_lines,
     holder_text,
     level_sparkline,
     memory_bar,
@@ -146,7 +146,7 @@ def gpu_lines(
         lines = Content.styled(f"No GPUs: {reason}", FAINT).wrap(width)
     if report.devices:
         lines.extend(_device_lines(report, width, is_stale=is_stale))
-        lines.extend(claim_lines(report, width, hint))
+        lines.extend(freeable_lines(report, width, hint))
         lines.extend(warning_lines(report.devices, width, has_names=len(report.devices) > 1))
     return [*lines, *source_lines(report, width), *verdict_lines(report.verdicts, width)]
 
