@@ -10,13 +10,15 @@ from rltui import paths
 
 SILENCE_S = 30.0
 """A supervisor beats every few seconds; without a beat for so long it does not answer either."""
-_MARK = 0
-"""Time of access of a socket that beats: supervisors of older versions leave it as it is."""
+_SECOND_NS = 1_000_000_000
+_MARK_NS = 123_456_789
+"""Fraction of a second in the time of a socket that beats: those of older versions have any other."""
 
 
 def beat(socket: Path) -> None:
     """Raises OSError if the socket is gone."""
-    os.utime(socket, (_MARK, time.time()))
+    beat_ns = int(time.time()) * _SECOND_NS + _MARK_NS
+    os.utime(socket, ns=(beat_ns, beat_ns))
 
 
 def has_fallen_silent(experiment: str, output_dir: str) -> bool:
@@ -26,6 +28,6 @@ def has_fallen_silent(experiment: str, output_dir: str) -> bool:
             status = path.stat()
         except OSError:
             continue
-        if status.st_atime == _MARK:
+        if status.st_mtime_ns % _SECOND_NS == _MARK_NS:
             return time.time() - status.st_mtime > SILENCE_S
     return False

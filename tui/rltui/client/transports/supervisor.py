@@ -14,6 +14,7 @@ from rltui.client.transports.unix import (
     SupervisorGoneError,
     check_hello,
     message_of,
+    peer_pid,
     result_of,
 )
 from rltui.core import hints
@@ -22,8 +23,9 @@ from rltui.core.experiment_api import SupervisorApi
 from rltui.core.interpreter import module_command
 from rltui.core.protocol import plain
 from rltui.core.questions import Question, questions_of
+from rltui.core.run_state import no_answer
 from rltui.errors import RltuiError
-from rltui.services import subprocesses
+from rltui.services import heartbeat, subprocesses
 from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.experiments import find_socket
 
@@ -71,22 +73,38 @@ class SupervisorClient(SupervisorApi):
             writer.close()
 
     async def events(self) -> AsyncGenerator[Event, None]:
-        """Current values, then changes. Ends when the supervisor does; the next call starts another.
+        """Current values, then changes. Ends when the supervisor does; the next call starts another. One that
+        hangs has a status that says so.
 
         Ends likewise when the supervisor drops us, which it does where we do not read for long.
         """
         reader, writer = await self._open()
+        status: Status | None = None
+        is_silent = False
         try:
             writer.write(b'{"id":0,"method":"subscribe"}\n')
             await writer.drain()
-            while line := await reader.readline():
+            while True:
+                try:
+                    async with asyncio.timeout(heartbeat.SILENCE_S / 3):
+                        line = await reader.readline()
+                except TimeoutError:
+                    was_silent = is_silent
+                    is_silent = heartbeat.has_fallen_silent(self.record.name, self.record.output_dir)
+                    if status is not None and is_silent != was_silent:
+                        pid = peer_pid(writer.get_extra_info("socket"))
+                        stalled = {"state": "stalled", "reason": no_answer(pid)}
+                        yield status.model_copy(update=stalled) if is_silent else status
+                    continue
+                if not line:
+                    break
                 message = message_of(line)
                 if "error" in message:
                     result_of(message)
                 if (model := EVENT_MODELS.get(message["event"])) is not None:
                     event = model.model_validate(message["data"])
                     if isinstance(event, Status):
-                        self._down = event.down
+                        self._down, status, is_silent = event.down, event, False
                     yield event  # type: ignore[misc]
             self._refuse_revival()
         finally:

@@ -161,8 +161,13 @@ class Wire:
 
     def server_pid(self) -> int:
         """The process that made the socket."""
-        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-        return int(_UCRED.unpack(credentials)[0])
+        return peer_pid(self._socket)
+
+
+def peer_pid(connection: socket.socket) -> int:
+    """The process at the other end of a unix socket."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    return int(_UCRED.unpack(credentials)[0])
 
 
 def message_of(line: bytes) -> dict[str, Any]:
