@@ -248,6 +248,25 @@ def test_a_shim_that_is_killed_again_and_again_is_replaced_and_a_stop_stays_the_
 
 
 @pytest.mark.slow
+def test_without_its_shim_and_room_for_another_it_is_ended_all_the_same(node: FakeNode, folder: Path) -> None:
+    with NodeAttempt(folder, node, python(PARENT)) as trainer:
+        trainer.wait_for_output("ready")
+        record = retry_until(
+            lambda: running if len((running := trainer.running()).descendants) == 2 else None
+        )
+        (there,) = node.attempts
+        (there / "lock").unlink()
+        (there / "lock").mkdir()  # no file can be opened there
+        assert record.shim is not None
+        processes.send_signal(record.shim, signal.SIGKILL)
+        retry_until(lambda: trainer.status.reason == "its shim there was killed")
+        trainer.signal(signal.SIGTERM)
+        assert trainer.code() == 1
+        assert trainer.status.error == "its shim there was killed; how it ended is unknown"
+        assert not any(map(processes.is_alive, record.descendants))
+
+
+@pytest.mark.slow
 def test_what_lives_without_shim_and_folder_is_followed_and_ended(node: FakeNode, folder: Path) -> None:
     with NodeAttempt(folder, node, python(PARENT)) as trainer:
         trainer.wait_for_output("ready")

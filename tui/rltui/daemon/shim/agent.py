@@ -57,6 +57,8 @@ _COMPONENT_TAGS = ("RLTUI_EXPERIMENT", "RLTUI_COMPONENT")
 """Variables that all attempts of a component share."""
 _SPAWN_TIMEOUT_S = 20.0
 """Longest time from the fork of a shim to its first record."""
+_ADOPTION_TIMEOUT_S = 5.0
+"""Longest wait for the record of one that adopts: on a full disk it writes none, and does its work."""
 
 
 class RefusedError(Exception):
@@ -213,18 +215,22 @@ class Agent:
         for record in records:
             if (shim := _recorded_shim(record)) is not None:
                 raise RefusedError(f"an unknown attempt ({record['attempt']}) is running there", shim[0])
-        spec = Spec(self._spec)
-        leftovers = Leftovers({name: spec.tags[name] for name in _COMPONENT_TAGS}, records)
-        sequence = StopSequence(spec, leftovers)
-        sequence.enter(TERMINATING)
-        sequence.advance(time.monotonic())
-        while leftovers.members:
-            self._report(phase="pending", reason="ending leftovers of an earlier attempt there")
-            self._receive(_OUTPUT_POLLS_S[1])
-            sequence.advance(time.monotonic())
+        tags = {name: value for name, value in Spec(self._spec).tags.items() if name in _COMPONENT_TAGS}
+        self._end(
+            Leftovers(tags, records), phase="pending", reason="ending leftovers of an earlier attempt there"
+        )
         for folder in folders:
             if folder != self._folder:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def _end(self, leftovers: Leftovers, **status: str) -> None:
+        sequence = StopSequence(Spec(self._spec), leftovers)
+        sequence.enter(TERMINATING)
+        sequence.advance(time.monotonic())
+        while leftovers.members:
+            self._report(**status)
+            self._receive(_OUTPUT_POLLS_S[1])
+            sequence.advance(time.monotonic())
 
     def _spawn_shim(self, *, adopts: str = "") -> None:
         """Start a shim that survives this process and its connection, and return when it has written a
@@ -249,7 +255,8 @@ class Agent:
                 os._exit(CANNOT_RUN)
         os.close(errors)
         os.waitpid(pid, 0)
-        earlier, deadline = self._record, time.monotonic() + _SPAWN_TIMEOUT_S
+        earlier = self._record
+        deadline = time.monotonic() + (_ADOPTION_TIMEOUT_S if adopts else _SPAWN_TIMEOUT_S)
         while self._record in (earlier, None) and time.monotonic() < deadline:
             time.sleep(_OUTPUT_POLLS_S[0])
             self._read_record()
@@ -283,7 +290,7 @@ class Agent:
             return {"starts": 1, "error": "the node was rebooted"}
         if self._shim() is None:
             reason = "its folder there is gone" if record is None else "its shim there was killed"
-            if not self._has_leftovers():
+            if not self._leftovers().members:
                 self._read_record()  # what the shim wrote last
                 return self._outcome(unknown=reason)
             self._adopt(reason)
@@ -293,17 +300,24 @@ class Agent:
         return None
 
     def _adopt(self, reason: str) -> None:
-        """Start a shim in place of the one that is gone, unless another agent does."""
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        with self._open_lock() as lock:
-            if _is_locked(lock) and self._shim() is None:
-                self._spawn_shim(adopts=reason)
+        """Start a shim in place of the one that is gone, unless another agent does. Where the folder cannot
+        be written to, the agent can at least end what is left.
+        """
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            with self._open_lock() as lock:
+                if _is_locked(lock) and self._shim() is None:
+                    self._spawn_shim(adopts=reason)
+        except OSError:
+            self._report(phase="running", starts=1, reason=reason)
+            if self._stop_request:
+                self._end(self._leftovers(), phase="running", reason=reason)
         self._pass_stop_on()
 
-    def _has_leftovers(self) -> bool:
+    def _leftovers(self) -> Leftovers:
         leftovers = Leftovers(Spec(self._spec).tags, [] if self._record is None else [self._record])
         leftovers.refresh()
-        return bool(leftovers.members)
+        return leftovers
 
     def _outcome(self, *, unknown: str = "") -> dict[str, Any]:
         """`unknown`: the reason why its end may not be on record."""
