@@ -11,8 +11,7 @@ from rltui.core.annotations import AnnotationKind
 from rltui.core.text import age, display_unit, duration, format_number, truncate
 from rltui.core.times import clock_text
 from rltui.ui.charts.catalog import Chart
-from rltui.ui.charts.model import ChartModel, PlacedAnnotation, has_line
-from rltui.ui.charts.plot import LINE_COLOURS
+from rltui.ui.charts.model import LINE_COLOURS, ChartModel, PlacedAnnotation, has_line
 from rltui.ui.charts.view import View
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -39,7 +38,7 @@ def title_facts(count: int, series: int | None, view: View, pattern: str) -> lis
 
 def legend(model: ChartModel) -> Content:
     names = [
-        Content.styled(f"━ {clean_line(run.label)}", LINE_COLOURS[f"line-{index % len(LINE_COLOURS)}"])
+        Content.styled(f"━ {clean_line(run.label)}", [*LINE_COLOURS.values()][index % len(LINE_COLOURS)])
         for index, run in enumerate(model.runs)
     ]
     return Content("  ").join(names)

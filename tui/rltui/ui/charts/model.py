@@ -21,6 +21,18 @@ _CLOCK_CONCEPTS = ("reward", "loss", "step_time", "entropy", "lr")
 """Concepts whose points tell the time of a step; the first that a run has counts."""
 
 
+LINE_COLOURS = {
+    "line-0": "$text-success",
+    "line-1": "$text-primary",
+    "line-2": "$text-warning",
+    "line-3": "$text-error",
+    "line-4": "$foreground",
+    "line-5": "$text-secondary",
+}
+"""Style of a line → its colour, by the theme."""
+_LINES = tuple(LINE_COLOURS)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     label: str
@@ -234,7 +246,7 @@ class ChartModel:
             for number, key in enumerate(chart.keys):
                 if (track := run_tracks.tracks.get(key)) is None:
                     continue
-                style = f"line-{(index if len(self.runs) > 1 else number) % 6}"
+                style = _LINES[(index if len(self.runs) > 1 else number) % len(_LINES)]
                 faint += [
                     Polyline(run_tracks.x(branch, view), branch.values, "faint") for branch in track.branches
                 ]

@@ -20,7 +20,7 @@ from rltui.core.annotations import AnnotationKind
 from rltui.core.text import display_unit, format_number, truncate
 from rltui.ui.charts.axes import value_ticks, x_ticks
 from rltui.ui.charts.curves import Extents, bad_columns, braille
-from rltui.ui.charts.model import ChartFrame, PlacedAnnotation, has_line
+from rltui.ui.charts.model import LINE_COLOURS, ChartFrame, PlacedAnnotation, has_line
 from rltui.ui.charts.view import Span
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -53,17 +53,11 @@ class Plot(Canvas):
         & > .plot--mark { color: $text-warning; }
         & > .plot--alarm { color: $text-error; }
         & > .plot--cursor { color: $foreground; }
-        & > .plot--line-0 { color: $text-success; }
-        & > .plot--line-1 { color: $text-primary; }
-        & > .plot--line-2 { color: $text-warning; }
-        & > .plot--line-3 { color: $text-error; }
-        & > .plot--line-4 { color: $foreground; }
-        & > .plot--line-5 { color: $text-secondary; }
     }
-    """
+    """ + "".join(f"Plot > .plot--{name} {{ color: {colour}; }}\n" for name, colour in LINE_COLOURS.items())
     COMPONENT_CLASSES: ClassVar = {
         "plot--axis", "plot--tick", "plot--note", "plot--raw", "plot--faint", "plot--mark", "plot--alarm",
-        "plot--cursor", *(f"plot--line-{number}" for number in range(6)),
+        "plot--cursor", *(f"plot--{name}" for name in LINE_COLOURS),
     }  # fmt: skip
     is_chosen: reactive[bool] = reactive(False, init=False)
 
@@ -243,13 +237,3 @@ def _title(frame: ChartFrame, width: int) -> Content:
             break
         title += Content.styled(text, style)
     return title
-
-
-LINE_COLOURS = {
-    "line-0": "$text-success",
-    "line-1": "$text-primary",
-    "line-2": "$text-warning",
-    "line-3": "$text-error",
-    "line-4": "$foreground",
-    "line-5": "$text-secondary",
-}
