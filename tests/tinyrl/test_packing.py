@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from rltui.tinyrl.batches import TrainingSequence, pack, packed_row
+from rltui.tinyrl.batches import pack, packed_row
 from rltui.tinyrl.model import load_model
+from rltui.tinyrl.weight_transfer import TrainingSequence
 
 
 def sequence(length: int, seed: int) -> TrainingSequence:

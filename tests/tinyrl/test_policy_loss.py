@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from rltui.tinyrl.batches import LossParts, group_advantages, policy_loss
+from rltui.tinyrl.batches import LossParts, policy_loss
+from rltui.tinyrl.rollouts import group_advantages
 
 
 def test_advantages_are_distances_from_the_mean() -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from rltui.tinyrl.batches import TrainingSequence
 from rltui.tinyrl.rollouts import BatchTarget, Group, Rollout, RolloutScheduler
+from rltui.tinyrl.weight_transfer import TrainingSequence
 
 
 class FakeServer:

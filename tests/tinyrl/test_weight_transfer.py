@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from rltui.tinyrl import TinyrlError, presence, weight_transfer
-from rltui.tinyrl.batches import TrainingSequence
-from rltui.tinyrl.model import load_model
+from rltui.tinyrl.model import copy_model_files, load_model
 from rltui.tinyrl.presence import PairingGuard, Peer, Presence
-from rltui.tinyrl.weight_transfer import complete_steps, keep_newest, new_half, resolve_resume_step
+from rltui.tinyrl.weight_transfer import (
+    TrainingSequence,
+    complete_steps,
+    keep_newest,
+    new_half,
+    resolve_resume_step,
+)
 
 SEQUENCES = [
     TrainingSequence([3, 7, 8], [False, True, True], [0.0, -0.5, -0.25], 0.5, 1.0),
@@ -36,9 +41,9 @@ def test_batches_of_another_session_are_not_taken(tmp_path: Path) -> None:
 
 def test_broadcasts_need_session_and_stable(tmp_path: Path, tiny_model: Path) -> None:
     model = load_model(tiny_model)
-    weight_transfer.write_broadcast(tmp_path, 3, "mine", model, tiny_model)
-    weight_transfer.write_broadcast(tmp_path, 4, "mine", model, tiny_model)
-    weight_transfer.write_broadcast(tmp_path, 9, "earlier", model, tiny_model)
+    for version, session_id in ((3, "mine"), (4, "mine"), (9, "earlier")):
+        with weight_transfer.new_broadcast(tmp_path, version, session_id) as folder:
+            copy_model_files(model, tiny_model, folder)
     assert weight_transfer.latest_broadcast(tmp_path, "mine") == 4
     (weight_transfer.broadcast_folder(tmp_path, 4) / "STABLE").unlink()
     assert weight_transfer.latest_broadcast(tmp_path, "mine") == 3

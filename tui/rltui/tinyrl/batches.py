@@ -1,5 +1,5 @@
 """The inputs of a training step: several sequences in one row, none of which can see another, and GRPO's
-arithmetic: advantages within a group, and a policy gradient corrected for stale weights.
+policy gradient, corrected for stale weights.
 """
 
 from __future__ import annotations
@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-
-@dataclass(slots=True)
-class TrainingSequence:
-    """Prompt and completion of one rollout; the lists are of one length."""
-
-    token_ids: list[int]
-    completion_mask: list[bool]
-    logprobs: list[float]
-    """Per token, under the policy that sampled it; 0 for tokens of the prompt."""
-    advantage: float
-    temperature: float
+from rltui.tinyrl.weight_transfer import TrainingSequence
 
 
 @dataclass(slots=True)
@@ -77,14 +67,6 @@ def packed_row(group: list[TrainingSequence]) -> PackedRow:
         temperatures=per_sequence[:, 1],
         targets=torch.tensor([token for item in group for token in (*item.token_ids[1:], 0)]),
     )
-
-
-def group_advantages(rewards: list[float]) -> list[float]:
-    """Each reward's distance from its group's mean; exactly 0 if all are equal."""
-    if min(rewards) == max(rewards):
-        return [0.0] * len(rewards)
-    mean = sum(rewards) / len(rewards)
-    return [reward - mean for reward in rewards]
 
 
 @dataclass(slots=True)

@@ -1,16 +1,11 @@
-"""Rows of `metrics.jsonl`, with the keys of prime-rl's file monitor, and measurements of memory."""
+"""Rows of `metrics.jsonl`, with the keys of prime-rl's file monitor."""
 
 from __future__ import annotations
 
 import math
-import os
-import resource
 import time
 from pathlib import Path
 
-import torch
-
-from rltui.core.text import GIB
 from rltui.tinyrl import log_lines
 from rltui.tinyrl.files import append_json_line
 
@@ -36,22 +31,3 @@ def distribution(prefix: str, values: list[float]) -> dict[str, float]:
         f"{prefix}/p10": sorted_values[round(0.1 * last)],
         f"{prefix}/p90": sorted_values[round(0.9 * last)],
     }
-
-
-def peak_gib() -> float:
-    """Most memory this process held so far: reserved on the GPU, else resident, in GiB."""
-    if torch.cuda.is_available():
-        return float(torch.cuda.max_memory_reserved()) / GIB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB
-
-
-def total_gib() -> float:
-    """Memory of the GPU, else of the machine, in GiB."""
-    if torch.cuda.is_available():
-        return float(torch.cuda.get_device_properties(0).total_memory) / GIB
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
-
-
-def device() -> torch.device:
-    """The GPU if there is one, else the CPU."""
-    return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")

@@ -14,9 +14,9 @@ import httpx
 from tqdm import tqdm
 
 from rltui.tinyrl import TinyrlError, language
-from rltui.tinyrl.batches import TrainingSequence, group_advantages
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.files import new_file
+from rltui.tinyrl.weight_transfer import TrainingSequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,14 @@ async def request_group(
             choices, contents, rewards, group_advantages(rewards), strict=True
         )
     ]
+
+
+def group_advantages(rewards: list[float]) -> list[float]:
+    """Each reward's distance from its group's mean; exactly 0 if all are equal."""
+    if min(rewards) == max(rewards):
+        return [0.0] * len(rewards)
+    mean = sum(rewards) / len(rewards)
+    return [reward - mean for reward in rewards]
 
 
 def write_rollouts(output_dir: Path, step: int, env_name: str, rollouts: list[Rollout]) -> None:

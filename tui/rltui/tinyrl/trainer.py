@@ -11,13 +11,19 @@ from pathlib import Path
 import torch
 
 from rltui.tinyrl import log_lines, weight_transfer
-from rltui.tinyrl.batches import LossParts, PackedRow, TrainingSequence, pack, packed_row, policy_loss
+from rltui.tinyrl.batches import LossParts, PackedRow, pack, packed_row, policy_loss
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.files import new_folder, remove_partials, set_aside_after
-from rltui.tinyrl.metrics import device, log_metrics, peak_gib
-from rltui.tinyrl.model import copy_model_files, load_model, load_weights
+from rltui.tinyrl.metrics import log_metrics
+from rltui.tinyrl.model import copy_model_files, device, load_model, load_weights, peak_gib
 from rltui.tinyrl.presence import POLL_S, PairingGuard, Peer, Presence
-from rltui.tinyrl.weight_transfer import checkpoint_folder, keep_newest, new_half, resolve_resume_step
+from rltui.tinyrl.weight_transfer import (
+    TrainingSequence,
+    checkpoint_folder,
+    keep_newest,
+    new_half,
+    resolve_resume_step,
+)
 
 _THROUGHPUT_WINDOW_STEPS = 10
 
@@ -79,9 +85,8 @@ class Trainer:
         losses, grad_norm = self._update(rows)
         self.step += 1
         update_end = time.monotonic()
-        weight_transfer.write_broadcast(
-            self.output_dir, self.step, self.presence.session.id, self.model, self._source
-        )
+        with weight_transfer.new_broadcast(self.output_dir, self.step, self.presence.session.id) as folder:
+            copy_model_files(self.model, self._source, folder)
         weight_transfer.remove_broadcasts_through(self.output_dir, self.step - self.config.async_level - 2)
         broadcast = time.monotonic()
         self._save_checkpoint()

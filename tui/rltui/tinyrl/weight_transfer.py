@@ -1,6 +1,7 @@
 """Exchange through the output folder: batches to the trainer, weights back, and checkpoints.
 
 A checkpoint is `checkpoints/step_N` with a half by each program, and `STABLE` once both are there.
+Without torch, which takes 2 s of CPU to import: the orchestrator has no other use for it.
 """
 
 from __future__ import annotations
@@ -9,19 +10,30 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+import numpy as np
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from rltui.tinyrl import TinyrlError, log_lines
-from rltui.tinyrl.batches import TrainingSequence
 from rltui.tinyrl.files import STABLE_NAME, new_file, new_folder, step_folders
-from rltui.tinyrl.model import CausalModel, copy_model_files
 
 _BATCH_NAME = "train_batch.safetensors"
 _PRODUCER_NAME = "producer.json"
+
+
+@dataclass(slots=True)
+class TrainingSequence:
+    """Prompt and completion of one rollout; the lists are of one length."""
+
+    token_ids: list[int]
+    completion_mask: list[bool]
+    logprobs: list[float]
+    """Per token, under the policy that sampled it; 0 for tokens of the prompt."""
+    advantage: float
+    temperature: float
 
 
 def _batch_path(output_dir: Path, step: int) -> Path:
@@ -30,32 +42,32 @@ def _batch_path(output_dir: Path, step: int) -> Path:
 
 def write_batch(output_dir: Path, step: int, session_id: str, sequences: list[TrainingSequence]) -> None:
     """Write sequences laid end to end, stamped with the session that sampled them."""
-    tensors = {
-        "token_ids": torch.tensor([token for item in sequences for token in item.token_ids]),
-        "completion_mask": torch.tensor([flag for item in sequences for flag in item.completion_mask]),
-        "logprobs": torch.tensor([value for item in sequences for value in item.logprobs]),
-        "lengths": torch.tensor([len(item.token_ids) for item in sequences]),
-        "advantages": torch.tensor([item.advantage for item in sequences]),
-        "temperatures": torch.tensor([item.temperature for item in sequences]),
+    arrays = {
+        "token_ids": np.array([token for item in sequences for token in item.token_ids], np.int64),
+        "completion_mask": np.array([flag for item in sequences for flag in item.completion_mask], np.bool_),
+        "logprobs": np.array([value for item in sequences for value in item.logprobs], np.float32),
+        "lengths": np.array([len(item.token_ids) for item in sequences], np.int64),
+        "advantages": np.array([item.advantage for item in sequences], np.float32),
+        "temperatures": np.array([item.temperature for item in sequences], np.float32),
     }
     with new_file(_batch_path(output_dir, step)) as partial:
-        save_file(tensors, str(partial), metadata={"session": session_id})
+        save_file(arrays, str(partial), metadata={"session": session_id})
 
 
 def read_batch(output_dir: Path, step: int, session_id: str) -> list[TrainingSequence] | None:
     """The step's batch, or `None` if there is none by that session yet."""
     try:
-        with safe_open(str(_batch_path(output_dir, step)), framework="pt") as file:
+        with safe_open(str(_batch_path(output_dir, step)), framework="numpy") as file:
             if file.metadata().get("session") != session_id:
                 return None
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except FileNotFoundError:
         return None
-    lengths = tensors["lengths"].tolist()
+    ends = np.cumsum(arrays["lengths"])[:-1]
     per_token = zip(
-        *(tensors[name].split(lengths) for name in ("token_ids", "completion_mask", "logprobs")), strict=True
+        *(np.split(arrays[name], ends) for name in ("token_ids", "completion_mask", "logprobs")), strict=True
     )
-    per_sequence = zip(tensors["advantages"].tolist(), tensors["temperatures"].tolist(), strict=True)
+    per_sequence = zip(arrays["advantages"].tolist(), arrays["temperatures"].tolist(), strict=True)
     return [
         TrainingSequence(ids.tolist(), mask.tolist(), logprobs.tolist(), advantage, temperature)
         for (ids, mask, logprobs), (advantage, temperature) in zip(per_token, per_sequence, strict=True)
@@ -73,12 +85,11 @@ def broadcast_folder(output_dir: Path, version: int) -> Path:
     return output_dir / "broadcasts" / f"step_{version}"
 
 
-def write_broadcast(
-    output_dir: Path, version: int, session_id: str, model: CausalModel, source: Path
-) -> None:
-    """The weights after `version` steps as a model folder; `source` gives config and tokenizer."""
+@contextmanager
+def new_broadcast(output_dir: Path, version: int, session_id: str) -> Iterator[Path]:
+    """A folder to fill with the model after `version` steps."""
     with new_folder(broadcast_folder(output_dir, version)) as folder:
-        copy_model_files(model, source, folder)
+        yield folder
         (folder / _PRODUCER_NAME).write_text(json.dumps({"session": session_id}), encoding="utf-8")
         (folder / STABLE_NAME).touch()
 
