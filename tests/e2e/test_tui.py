@@ -20,13 +20,16 @@ from tests.waiting import retry_until
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(180)]
 
 
+TAKING_TURNS = {"interval = 10": "interval = 2", "max_async_level = 1": "max_async_level = 0"}
+"""Checkpoints come soon, and trainer and inference leave a core to the screen."""
+
+
 @pytest.fixture
 def learning(box: Box, free_port: int) -> Box:
     """A box where the embedded engine runs, with a hasty warm-up and more steps than the test waits for."""
     pytest.importorskip("torch")
-    write_example(
-        box.work, port=free_port, steps=5000, replaced={"interval = 10": "interval = 4"}, sft_steps=3
-    )
+    box.env["OMP_NUM_THREADS"] = "1"
+    write_example(box.work, port=free_port, steps=5000, replaced=TAKING_TURNS, sft_steps=3)
     assert box.run("up", "rl.toml", "-n", "demo", "-o", "out", timeout_s=90).returncode == 0
     return box
 
@@ -67,7 +70,7 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     assert "inference ● ready" in screen
     assert "GPU" in screen
     terminal.wait_for(" S Step")
-    retry_until(lambda: step(learning) >= 5, timeout_s=60)
+    retry_until(lambda: step(learning) >= 3, timeout_s=60)
     before = pids(learning)
     text = (learning.work / "rl.toml").read_text()
 
@@ -93,7 +96,7 @@ def test_edit_and_restart_keep_inference_warm(learning: Box, terminal: Terminal)
     assert after["inference"] == before["inference"]
     assert after["orchestrator"][1] == after["trainer"][1] == 2
     first_step = step(learning)
-    retry_until(lambda: step(learning) >= first_step + 3, timeout_s=60)
+    retry_until(lambda: step(learning) > first_step, timeout_s=60)
 
 
 @pytest.mark.slow
