@@ -26,7 +26,7 @@ SETTLE_S = 10.0
 RUNS = 5
 BUDGET_S = 0.5
 CPU_BUDGET = 1.0
-SHOWN = "in all"
+SHOWN = "in total"
 
 
 @pytest.fixture
