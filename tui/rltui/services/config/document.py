@@ -11,17 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from rltui.core import hints
 from rltui.core.api import Request
 from rltui.core.batch import other_way
-from rltui.core.config_data import key_conflicts, value_at
 from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
-from rltui.core.edit_log import EditRecord, FileEdit
+from rltui.core.edit_log import EditRecord
 from rltui.core.knobs import Knob, KnobValue, large_step, resolve_edits
 from rltui.core.refusal import refuse_conflicts, refuse_errors
-from rltui.core.secrets import MASK
-from rltui.core.toml.values import TomlValue, read_value, same_value
-from rltui.errors import ConfigError, ConflictError, NotFoundError
+from rltui.core.toml.values import TomlValue
+from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.plain_knobs import added_knob
@@ -273,31 +270,22 @@ class ConfigDocument:
             ConfigError: if a file cannot be read.
             ConflictError: if there is no such edit.
         """
-        assert self._history is not None
-        log = self._history.now()
-        record = log.undoable if action == "undo" else log.redoable
-        promotion = ""
-        if action == "undo" and log.is_promotion_newest:
-            promotion = hints.PROMOTE_UNDO(run=self._history.run_name)
-        if record is None:
-            hint = f"to undo the promotion: {promotion}" if promotion else f"{hints.EVENTS} lists the edits"
-            raise ConflictError(f"nothing to {action}", hint=hint)
-        reasons = [f"undoes an edit by {record.by}: {record.words}"] if record.by else []
-        if promotion:
-            reasons.append(f"promoted values stay in your files; to undo the promotion: {promotion}")
+        history = self._history
+        assert history is not None
+        record, reasons = history.reversible(action)
         before = self.load()
         sides = [(edit, self._file(edit.path)) for edit in record.files]
-        restored = [self._restored(edit, file) for edit, file in sides]
+        restored = [history.restored(edit, file) for edit, file in sides]
         conflicts = tuple(side for side in restored if isinstance(side, FileConflict))
         after = dict(before)
         if not conflicts:
             after |= {side.role: side for side in restored if isinstance(side, ConfigFile)}
         return replace(
             self._proposal(action, before, after, running),
-            requested={file.role: self._values(edit, edit.before) for edit, file in sides},
+            requested={file.role: history.values(edit, edit.before) for edit, file in sides},
             conflicts=conflicts,
             takes_back=record,
-            reasons=tuple(reasons),
+            reasons=reasons,
         )
 
     def _file(self, path: str) -> ConfigFile:
@@ -313,37 +301,6 @@ class ConfigDocument:
             f"{path} is not a config file of this experiment",
             hint=f"these are: {', '.join(self.base())}",
         )
-
-    def _restored(self, edit: FileEdit, file: ConfigFile) -> ConfigFile | FileConflict:
-        """The file without the edit."""
-        content = self._content(edit.before)
-        if sha_of(file.content) == edit.after and content is not None:
-            return parse_file(file.path, content, file.role)
-        before, after = self._values(edit, edit.before), self._values(edit, edit.after)
-        theirs = {key: value_at(file.data, key) for key in after}
-        if clashes := key_conflicts(after, theirs, before):
-            return FileConflict(file=file.path, keys=clashes)
-        for key, value in before.items():
-            if not same_value(theirs[key], value):
-                file = with_key(file, key, value)
-        return file
-
-    def _values(self, edit: FileEdit, sha: str) -> dict[str, TomlValue]:
-        """The changed keys as in the content of that SHA-256, which is one of the edit's two; if it is not
-        stored any more, as in the record, which has no secrets.
-
-        Raises:
-            ConfigError: if a secret is not known.
-        """
-        content = self._content(sha)
-        if content is not None:
-            data = parse_file(edit.path, content).data
-            return {key: value_at(data, key) for key in edit.keys}
-        texts = {key: pair[sha == edit.after] for key, pair in edit.keys.items()}
-        for key, text in texts.items():
-            if text is not None and MASK in text:
-                raise ConfigError(f"{key} is a secret: its value was not saved", hint=f"set {key} by hand")
-        return {key: None if text is None else read_value(text) for key, text in texts.items()}
 
     def _proposal(
         self,

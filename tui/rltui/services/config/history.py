@@ -1,4 +1,4 @@
-"""The edits of an experiment: those in its journal, and the one that is being written."""
+"""The edits of an experiment: those in its journal, undone and redone, and the one that is being written."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from rltui.core.config_data import value_at
+from rltui.core import hints
+from rltui.core.config_data import key_conflicts, value_at
+from rltui.core.config_report import FileConflict
 from rltui.core.edit_log import EditLog, EditRecord, FileEdit
-from rltui.core.toml.values import same_value
+from rltui.core.secrets import MASK
+from rltui.core.toml.values import TomlValue, read_value, same_value
 from rltui.core.values import Value
 from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.frameworks.inputs import ConfigFile
 from rltui.services.config.change import FileChange
-from rltui.services.config.config_file import content_of, parse_file, sha_of
+from rltui.services.config.config_file import content_of, parse_file, sha_of, with_key
 from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import replace_files, tidy
 from rltui.services.logs.growing_file import JsonLines
@@ -68,11 +72,6 @@ class EditHistory:
                         self._log.add(EditRecord.model_validate(row.get("data")))
             return self._log
 
-    @property
-    def run_name(self) -> str:
-        run = self._control.read_record()
-        return "RUN" if run is None else run.name
-
     # --- contents -----------------------------------------------------------------------------------------
 
     def save(self, contents: Iterable[bytes]) -> None:
@@ -108,6 +107,59 @@ class EditHistory:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise RltuiError(f"cannot remove old backups in {self._backups}: {error.strerror}") from error
+
+    # --- undo and redo ------------------------------------------------------------------------------------
+
+    def reversible(self, action: Literal["undo", "redo"]) -> tuple[EditRecord, tuple[str, ...]]:
+        """The edit that an undo or redo would take back, and lines for its plan: whose it is.
+
+        Raises:
+            ConflictError: if there is none.
+        """
+        log = self.now()
+        record = log.undoable if action == "undo" else log.redoable
+        promotion = ""
+        if action == "undo" and log.is_promotion_newest:
+            run = self._control.read_record()
+            promotion = hints.PROMOTE_UNDO(run="RUN" if run is None else run.name)
+        if record is None:
+            hint = f"to undo the promotion: {promotion}" if promotion else f"{hints.EVENTS} lists the edits"
+            raise ConflictError(f"nothing to {action}", hint=hint)
+        reasons = [f"undoes an edit by {record.by}: {record.words}"] if record.by else []
+        if promotion:
+            reasons.append(f"promoted values stay in your files; to undo the promotion: {promotion}")
+        return record, tuple(reasons)
+
+    def restored(self, edit: FileEdit, file: ConfigFile) -> ConfigFile | FileConflict:
+        """The file without the edit: byte for byte as before, or key by key where others changed it since."""
+        content = self.content(edit.before)
+        if sha_of(file.content) == edit.after and content is not None:
+            return parse_file(file.path, content, file.role)
+        before, after = self.values(edit, edit.before), self.values(edit, edit.after)
+        theirs = {key: value_at(file.data, key) for key in after}
+        if clashes := key_conflicts(after, theirs, before):
+            return FileConflict(file=file.path, keys=clashes)
+        for key, value in before.items():
+            if not same_value(theirs[key], value):
+                file = with_key(file, key, value)
+        return file
+
+    def values(self, edit: FileEdit, sha: str) -> dict[str, TomlValue]:
+        """The changed keys as in the content of that SHA-256, which is one of the edit's two; if it is not
+        stored any more, as in the record, which has no secrets.
+
+        Raises:
+            ConfigError: if a secret is not known.
+        """
+        content = self.content(sha)
+        if content is not None:
+            data = parse_file(edit.path, content).data
+            return {key: value_at(data, key) for key in edit.keys}
+        texts = {key: pair[sha == edit.after] for key, pair in edit.keys.items()}
+        for key, text in texts.items():
+            if text is not None and MASK in text:
+                raise ConfigError(f"{key} is a secret: its value was not saved", hint=f"set {key} by hand")
+        return {key: None if text is None else read_value(text) for key, text in texts.items()}
 
     # --- an edit that is being written --------------------------------------------------------------------
 
