@@ -36,6 +36,7 @@ _UTILIZATION = "inference.args.gpu_memory_utilization"
 _BATCH = BatchKnobs(
     batch_size=rules.BATCH, token_batch_size="", group_size=rules.GROUP, seq_len=rules.LENGTH
 )  # fmt: skip
+_OVERLAY = Overlay.parse((DATA / "concepts.toml").read_text(encoding="utf-8"))
 _LAST_WITH_VF_RL, _FIRST_WITHOUT = (0, 1, 9), (0, 2)
 
 
@@ -116,7 +117,7 @@ def _derived(_: ConfigFiles, v: Values, __: Names) -> Iterator[DerivedValue]:
 def _grammar(schemas: Mapping[str, ConfigSchema]) -> Grammar:
     return Grammar(
         reader="vf-rl",
-        overlay=Overlay.parse((DATA / "concepts.toml").read_text(encoding="utf-8")),
+        overlay=_OVERLAY,
         namespaces={"rl": ""},
         schema=lambda file: schemas.get(file.role) or vf_files.snapshot(),  # that of the last release
         free=frozenset({"env.args"}),
