@@ -20,6 +20,7 @@ from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
 from rltui.cli.waiting import styled_plan_text, wait_for_first_attempt
 from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.paths import require_folder
 
 if TYPE_CHECKING:
     from rltui.client.draft import ConfiguredRequest
@@ -95,6 +96,7 @@ def request_of(arguments: Arguments) -> ExperimentRequest:
     Raises:
         UsageError: if they contradict each other.
         ConfigError: if a folder has no config.
+        NotFoundError: if the workspace does not exist.
     """
     from rltui.core.experiment_request import ExperimentRequest
 
@@ -102,6 +104,8 @@ def request_of(arguments: Arguments) -> ExperimentRequest:
     if begin is not None and arguments.new:
         raise UsageError("--from cannot be combined with --new", hint="leave one of them out")
     only = getattr(arguments, "only", None)
+    workspace = Path(arguments.workspace or ".")
+    require_folder(workspace)
     config, host_options = config_line_of(arguments), options_for_hosts(arguments)
     return ExperimentRequest(
         config=config,
@@ -109,7 +113,7 @@ def request_of(arguments: Arguments) -> ExperimentRequest:
         framework=arguments.framework,
         name=arguments.name,
         output_dir=Path(arguments.output_dir).absolute() if arguments.output_dir else None,
-        workspace=Path(arguments.workspace or ".").absolute(),
+        workspace=workspace.absolute(),
         earlier_run="resume" if arguments.resume or begin is not None else "new" if arguments.new else "ask",
         checkpoint=begin,
         components=tuple(only.split(",")) if only else (),
