@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import TYPE_CHECKING
 
-from rltui.core.forks import ForkPlan, ForkRequest
 from rltui.core.runs import RunRow
 from rltui.errors import NotFoundError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
-from rltui.ui.dialogs.fork import FindParent, ForkDialog
 from rltui.ui.state import AppState, ExperimentState
 from rltui.ui.text import clean
+
+if TYPE_CHECKING:
+    from rltui.core.forks import ForkPlan, ForkRequest
+    from rltui.ui.dialogs.fork import FindParent
 
 
 class ForkCommands:
@@ -42,6 +45,8 @@ class ForkCommands:
         raise NotFoundError("this run is not indexed yet", hint="press enter in a moment")
 
     async def _fork(self, name: str, find_parent: FindParent, begin: str) -> None:
+        from rltui.ui.dialogs.fork import ForkDialog
+
         runs = self._app_state.runs
 
         async def plan(parent: RunRow, request: ForkRequest) -> ForkPlan:
