@@ -93,16 +93,18 @@ class Box:
         assert result.returncode == 0 or tells_of_failure, result.stderr + result.stdout
         return json.loads(result.stdout)
 
-    def status(self) -> dict[str, Any]:
-        """Status of the run that is alive, else of the newest."""
-        document: dict[str, Any] = self.json("status")["runs"][0]
+    def status(self, experiment: str | None = None) -> dict[str, Any]:
+        """Status of this run, else of the one that is alive, else of the newest, by the way that costs least:
+        it is asked for again and again.
+        """
+        document: dict[str, Any] | None = self._ask_supervisor(experiment)
+        if document is None:
+            document = self.json("status", experiment) if experiment else self.json("status")["runs"][0]
         return document
 
     def component(self, name: str, *, experiment: str | None = None) -> dict[str, Any]:
-        """Status of one component, by the way that costs least: it is asked for again and again."""
-        status = self._ask_supervisor(experiment) or (
-            self.json("status", experiment) if experiment else self.status()
-        )
+        """Status of one component."""
+        status = self.status(experiment)
         return next(item for item in status["components"] if item["id"] == name)
 
     def _ask_supervisor(self, experiment: str | None) -> dict[str, Any] | None:

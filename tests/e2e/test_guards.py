@@ -43,7 +43,7 @@ while True:
         if done % 5 == 0:
             (run / f"checkpoints/step_{done}").mkdir(parents=True, exist_ok=True)
             (run / f"checkpoints/step_{done}/STABLE").write_text("x" * done)
-    time.sleep(0.01)
+    time.sleep(0.01 if done < config["walk"] else 0.1)
 """
 LAYOUT = """\
 framework = "generic"
@@ -71,7 +71,7 @@ def walking(box: Box, name: str) -> None:
 
 def has_walked(box: Box, name: str, steps: int = WALKED) -> None:
     try:
-        retry_until(lambda: box.json("status", name)["step"] == steps, timeout_s=60)
+        retry_until(lambda: box.status(name)["step"] == steps, timeout_s=60)
     except TimeoutError:
         log = box.run("logs", name, "--limit", "20").stdout
         pytest.fail(f"not at step {steps}: {box.json('status', name)}\n{log}")
