@@ -22,9 +22,9 @@ from tests.waiting import retry_until
 
 from rltui.services.processes import ProcessId, is_alive, read_process_id
 
-pytestmark = [pytest.mark.vllm, pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vllm, pytest.mark.e2e, pytest.mark.timeout(900)]
 
-START_S = 240.0
+START_S = 420.0
 """From the command to ready, on a busy machine of two cores."""
 
 
