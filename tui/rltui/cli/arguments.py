@@ -227,7 +227,7 @@ SET = repeatable(
     completes="assignments",
 )
 DEVICES = exclusive(
-    argument("--devices", "GPUS", "GPUs to use: numbers as in nvidia-smi (0,2), UUIDs, or none"),
+    argument("--devices", "GPUS", "GPUs by number as in nvidia-smi, by UUID, or none"),
     flag("--single-gpu", "put everything on the GPU with the most free memory"),
 )
 CREATION = (
