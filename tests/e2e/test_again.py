@@ -102,7 +102,7 @@ def test_from_scratch_keeps_the_earlier_files_aside(counters: Box, earlier: Path
     assert len(archived) == 1
     assert archived[0].read_text().count("\n") == 4
     (archived[0].parent / "weights").write_bytes(b"w" * (2 << 20))
-    assert f"aside in {earlier}/.rltui/archive: `rltui checkpoints" in counters.run("down").stderr
+    assert f"aside in {earlier}/.rltui/archive; to delete: rltui checkpoints" in counters.run("down").stderr
 
 
 @pytest.mark.slow
@@ -130,10 +130,8 @@ def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_por
     layout.write_text(f"{layout.read_text()}{BESIDES}")
     component_ids = [component["id"] for component in counters.json(*UP)["components"]]
     assert component_ids == ["inference", "orchestrator", "trainer"], "neither started nor shown"
-    assert (
-        "the request to start the component provides it"
-        in counters.run("start", "-c", "eval", "--yes", "--wait").stderr
-    )
+    refused = counters.run("start", "-c", "eval", "--yes", "--wait")
+    assert "a request to start eval must set it" in refused.stderr
     port = unused_port()
     arguments = {"command": ("sleep", "600"), "port": str(port)}
     start = Request(action="start", components=("eval",), given=arguments)
