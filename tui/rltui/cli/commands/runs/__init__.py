@@ -13,7 +13,6 @@ from rltui.cli.table import Column, print_table
 from rltui.core import hints
 from rltui.core.runs import RunChange, RunRow
 from rltui.errors import UsageError
-from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.references import find_run
 
@@ -141,6 +140,8 @@ def _change(arguments: Arguments, change: RunChange, text: str) -> int:
 
 def _changed(names: Sequence[str], change: RunChange) -> list[RunRow]:
     """The runs after the change, which may be none."""
+    from rltui.services.runs import organize  # which `rltui runs` need not pay
+
     index = ready_index()
     rows = [find_run(index, name) for name in names]  # a typo in the last one changes nothing
     return [organize.change_run(index, row, change) for row in rows]
