@@ -72,7 +72,7 @@ def test_two_that_start_at_once_take_turns(box: Box) -> None:
         states = {name: inference_of(name) for name in ("a", "b")}
         order = sorted(states, key=lambda name: states[name]["state"])  # starting, waiting
         waits = states[order[1]]["reason"] or ""
-        is_so = [states[name]["state"] for name in order] == ["starting", "queued"] and "reserved" in waits
+        is_so = [states[name]["state"] for name in order] == ["starting", "waiting"] and "reserved" in waits
         return order if is_so else []
 
     first, second = retry_until(turns, timeout_s=60)
