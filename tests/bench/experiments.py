@@ -59,7 +59,7 @@ class Running:
 
     @property
     def tui(self) -> list[str]:
-        return [*RLTUI, "-n", self.name]
+        return [*RLTUI, self.name]
 
 
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
