@@ -83,11 +83,11 @@ def test_a_stopped_experiment_is_told_anew_once_it_has_changed(counters: Box) ->
     assert counters.json("status", "--all")["runs"] == before
     assert (before[0]["state"], before[0]["max_steps"]) == ("stopped", 20)
     (counters.work / "run.toml").write_text("max_steps = 30\n")
-    assert counters.json("status", "one")["max_steps"] == 30
+    assert counters.json("status", "one")["max_steps"] == 20, "it ran with 20"
     counters.json("up", "run.toml", "-l", "counters.toml", "-n", "one", "-o", "out")
-    assert {
-        component["state"] for component in counters.json("status", "--all")["runs"][0]["components"]
-    } == {"ready"}
+    [started] = counters.json("status", "--all")["runs"]
+    assert started["max_steps"] == 30
+    assert {component["state"] for component in started["components"]} == {"ready"}
     counters.run("stop", "-c", "trainer", "--yes", "--wait")
     assert retry_until(lambda: counters.component("trainer")["state"] == "stopped")
 
