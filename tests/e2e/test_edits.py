@@ -98,7 +98,7 @@ def test_set_refuses_explains_and_holds_nobody_up(counters: Box) -> None:
     counters.json(*UP)
     stale = script(counters, STALE)
     assert stale.stdout.startswith(
-        "4 nothing was written; the edit still applies to the new content: review that"
+        "4 nothing was written; the edit still applies to the new content: review the change"
     ), stale.stderr
     run_toml(counters).write_text(TEXT)
     unknown = counters.run("set", "max_stps=5")
