@@ -320,9 +320,9 @@ async def test_one_that_falls_silent_looks_stale_and_is_started_again(
     monkeypatch.setattr(other_hosts, "FIRST_PAUSE_S", 0.1)
     pids = tmp_path / "pids"
     async with running(["sh", "-c", f"echo $$ >> {pids}; cat {report_file}; exec sleep 60"]) as followed:
-        await followed.until(lambda sources: problem_of(sources) == "has said nothing for more than 1s")
+        await followed.until(lambda sources: problem_of(sources) == "no report for more than 1s")
         [device] = followed.sources.devices()
-        assert device.problem == "has said nothing for more than 1s"
+        assert device.problem == "no report for more than 1s"
         await followed.until(lambda sources: problem_of(sources) is None)
     first, second = map(int, pids.read_text().split())
     retry_until(lambda: read_process_id(first) is None and read_process_id(second) is None)
