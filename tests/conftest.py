@@ -24,8 +24,8 @@ from tests import forked
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
+from rltui.base.interpreter import module_command
 from rltui.client.transports.unix import Wire
-from rltui.core.interpreter import module_command
 from rltui.errors import ExitCode, RltuiError
 
 MOST_WORKERS = 16

@@ -16,7 +16,7 @@ def imported(statement: str, *names: str) -> list[str]:
 
 
 def test_manager_without_the_screen_is_light() -> None:
-    modules = "rltui.daemon.__main__, rltui.client.local_experiment, rltui.cli.commands.up"
+    modules = "rltui.supervisor.__main__, rltui.client.local_experiment, rltui.cli.commands.up"
     assert imported(f"import {modules}", *HEAVY) == []
 
 

@@ -27,8 +27,8 @@ EXCEPTIONS = {
     "cli/commands/trust.py": "example of a command line",
     "cli/manual.py": "help text: variables of the environment that name checkouts",
     "core/hints.py": "command lines that texts advise; each is parsed by a test",
-    "core/metric_names.py": "the table of metrics: names of series as programs and files of runs have them",
-    "core/queue.py": "prefixes of variables that a queue's entry keeps, whoever reads them",
+    "core/metrics/names.py": "the table of metrics: names of series as programs and files of runs have them",
+    "core/runs/queue.py": "prefixes of variables that a queue's entry keeps, whoever reads them",
 }
 """Module → why it may."""
 

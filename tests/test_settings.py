@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rltui import settings
-from rltui.core.health import Thresholds
+from rltui.core.metrics.health import Thresholds
 from rltui.errors import ConfigError
 from rltui.settings import AlertSettings, Settings
 

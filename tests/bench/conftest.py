@@ -24,7 +24,7 @@ def table() -> Iterator[list[Row]]:
 
 
 PROGRAMS = (
-    "rltui.daemon.__main__",
+    "rltui.supervisor.__main__",
     "rltui.cli.status_text",
     "rltui.cli.commands.logs",
     "rltui.cli.app",

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.base.toml.documents import long_document
 from tests.bench.table import Row
 from tests.bench.usage import middle
-from tests.core.toml.documents import long_document
 
-from rltui.core.api import Request
-from rltui.core.toml import edit
+from rltui.base.toml import edit
+from rltui.core.experiment.api import Request
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.history import EditHistory
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.journal import Journal
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.journal import Journal
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(300)]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from tests.bench.table import Row
-from tests.core.test_log_folds import step
+from tests.core.logs.test_folds import step
 
-from rltui.core.log_folds import LogFolds
-from rltui.core.log_lines import parse_line
+from rltui.core.logs.folds import LogFolds
+from rltui.core.logs.lines import parse_line
 
 pytestmark = pytest.mark.bench
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.bench.table import Row
 
-from rltui.core.log_query import Query
+from rltui.core.logs.query import Query
 from rltui.services.logs.search import FileScan
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]

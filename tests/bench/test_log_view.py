@@ -11,8 +11,8 @@ from tests.bench.table import Row
 from tests.bench.test_log_search import coloured, plain
 from tests.fakes.log import FakeLog
 
-from rltui.core.log_lines import parse_line
-from rltui.core.log_query import Query
+from rltui.core.logs.lines import parse_line
+from rltui.core.logs.query import Query
 from rltui.ui.logs.model import LogModel
 from rltui.ui.logs.painter import PARTS, LogPainter
 

@@ -14,7 +14,7 @@ import pytest
 from tests.bench.table import Row
 from tests.fakes import rollouts as fakes
 
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.services.rollouts import open_rollouts
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
@@ -25,7 +25,7 @@ BUDGET_S, FOLDER_BUDGET_S = 0.5, 1.0
 READ = """
 import sys, time, resource
 from pathlib import Path
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.services.rollouts import open_rollouts
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 begin = time.perf_counter()
 source = open_rollouts(Path(sys.argv[1]))

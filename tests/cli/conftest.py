@@ -11,7 +11,7 @@ from tests.fakes.requests import run_of
 
 from rltui.cli import main
 from rltui.client import draft
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 
 
 class CommandLine:

@@ -14,7 +14,7 @@ from rltui.cli.command import Arguments, Command, argument, flag
 from rltui.cli.output import print_json
 from rltui.client import launch
 from rltui.errors import RltuiError, UsageError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
 WORDS = argument("word", "WORD", "a word", nargs="*")
 LOOK = Command("look", "look", lambda _: 0, (RUN, WORDS, COMPONENT, flag("-f --follow", "follow"), JSON))

@@ -17,15 +17,15 @@ from tests.fakes.past_run import write_finished_run
 from tests.fakes.rollouts import write_flat_run
 
 from rltui.cli import main
-from rltui.core.evals import Evaluation
-from rltui.core.runs import RunMetadata
+from rltui.core.runs.evals import Evaluation
+from rltui.core.runs.row import RunMetadata
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.journal import Journal
 from rltui.services.runs import catalog
 from rltui.services.runs.evaluations import EvalFolder
-from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.journal import Journal
+from rltui.services.runs.metadata import change_metadata
 from rltui.services.runs.references import find_run
-from rltui.services.runs.run_metadata import change_metadata
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from rltui.cli.commands import open as opening
 from rltui.client import creation, launch
 from rltui.client.reader import ExperimentReader
 from rltui.errors import ConfigError
-from rltui.services import trust
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import known_experiments, new_socket_path
+from rltui.services.experiment import trust
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.registry import known_experiments, new_socket_path
 
 CONFIG = """\
 max_steps = 20

@@ -4,8 +4,8 @@ import pytest
 
 from rltui.cli.command import Arguments
 from rltui.cli.consent import require_plan_consent
-from rltui.core.api import Loss, Lost, Plan, Request
-from rltui.core.config_report import Problem
+from rltui.core.config.report import Problem
+from rltui.core.experiment.api import Loss, Lost, Plan, Request
 from rltui.errors import UsageError
 
 COSTLY = Plan(action="restart", stop=("trainer",), start=("trainer",), lost=Lost(steps=500))

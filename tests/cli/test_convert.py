@@ -12,7 +12,7 @@ from tests.cli.conftest import CommandLine
 
 from rltui import paths
 from rltui.cli import main
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
 CONFIG = """\
 max_steps = 20

@@ -15,7 +15,7 @@ from tests.services.config.models.checkouts import make
 from rltui.cli import main
 from rltui.cli.commands import doctor
 from rltui.frameworks.generic import GENERIC
-from rltui.services import trust
+from rltui.services.experiment import trust
 
 
 def test_doctor_reads_the_settings(own_user: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 
 from rltui import paths
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
 NOW = time.mktime((2026, 11, 22, 15, 0, 0, 0, 0, -1))
 DIFF = "--- rl.toml\n+++ rl.toml\n@@ -1 +1 @@\n-lr = 1e-5\n+lr = 1e-4\n"

@@ -16,13 +16,13 @@ from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
 from rltui.client.local_runs import LocalRuns
-from rltui.core.hosts import SlurmSpec
-from rltui.core.runs import RunChange
+from rltui.core.hosts.specs import SlurmSpec
+from rltui.core.runs.row import RunChange
 from rltui.errors import ConfigError, ConflictError
+from rltui.services.hosts.slurm import directive
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex, index_file
-from rltui.services.runs.run_metadata import path_id
-from rltui.services.slurm import directive
+from rltui.services.runs.metadata import path_id
 from rltui.settings import load
 
 GOOD = {"id": "0123456789", "created_at": 1.8e9}

@@ -22,7 +22,7 @@ from rltui.cli.global_options import host_of
 from rltui.cli.help_pages import page, topics
 from rltui.cli.overview import all_commands
 from rltui.cli.parser import parse
-from rltui.core.states import COMPONENT_STATES, RUN_STATES, SHOWN_COMPONENT_STATES
+from rltui.core.experiment.states import COMPONENT_STATES, RUN_STATES, SHOWN_COMPONENT_STATES
 from rltui.errors import EXIT_MEANINGS, ExitCode
 
 WIDEST, LONGEST = 80, 60

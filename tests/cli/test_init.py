@@ -10,7 +10,7 @@ from tests.cli.conftest import CommandLine
 
 from rltui.cli import main
 from rltui.cli.commands import init
-from rltui.services import layout_files
+from rltui.services.experiment import layout_files
 
 
 @pytest.fixture(autouse=True)

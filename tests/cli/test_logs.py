@@ -11,10 +11,10 @@ import pytest
 from tests.cli.conftest import CommandLine, planned
 from tests.fakes.past_run import write_attempt, write_finished_run
 
+from rltui.base.times import Period
 from rltui.cli import main
 from rltui.cli.arguments import moment
-from rltui.core.log_period import LogPeriod
-from rltui.core.times import Period
+from rltui.core.logs.period import LogPeriod
 from rltui.services.logs.tail import follow_lines
 
 LAYOUT = """\

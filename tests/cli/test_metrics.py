@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 from tests.cli.conftest import CommandLine
 
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.metrics.store import SeriesWriter
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from rltui.cli import main
 from rltui.cli.commands.sweep import combinations, parse_axis
 from rltui.cli.parser import parse
 from rltui.client.queue import commands
-from rltui.core.experiment_request import Override
-from rltui.core.queue import LaunchEnvironment, QueueEntry
+from rltui.core.experiment.request import Override
+from rltui.core.runs.queue import LaunchEnvironment, QueueEntry
 from rltui.errors import UsageError
-from rltui.services.queue_file import change_queue, read_queue
+from rltui.services.runs.queue_file import change_queue, read_queue
 
 
 def points(*words: str, some: int | None = None) -> list[str]:

@@ -14,12 +14,12 @@ import pytest
 from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_finished_run
 
-from rltui.core.runs import RunId, RunRow
+from rltui.core.runs.row import RunId, RunRow
 from rltui.services import screen_state
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.metadata import change_metadata
 from rltui.services.runs.references import find_run
-from rltui.services.runs.run_metadata import change_metadata
 from rltui.views.run_list import RunView
 
 

@@ -19,29 +19,29 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.cli.conftest import CommandLine
-from tests.daemon.conftest import CONFIG, enter
 from tests.fakes.experiment import NOW
 from tests.fakes.past_run import write_attempt
+from tests.supervisor.conftest import CONFIG, enter
 
 from rltui import paths
 from rltui.cli import main, status_text
 from rltui.cli.commands import status as status_command
 from rltui.cli.completion import candidates
 from rltui.client.local_runs import LocalRuns
-from rltui.core.api import Down, Status
-from rltui.core.queue import QueueEntry
-from rltui.core.runs import RunOrigin
-from rltui.core.states import ComponentState, EntryState, Reason
-from rltui.daemon.api_server import ApiServer
-from rltui.daemon.index import IndexFeed
-from rltui.daemon.supervisor import Supervisor
+from rltui.core.experiment.api import Down, Status
+from rltui.core.experiment.states import ComponentState, EntryState, Reason
+from rltui.core.runs.queue import QueueEntry
+from rltui.core.runs.row import RunOrigin
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord, list_dir
+from rltui.services.experiment.intent import Intent, IntentFile
+from rltui.services.experiment.registry import new_socket_path
 from rltui.services.processes import boot_identity
-from rltui.services.queue_file import change_queue, supervisor_lock
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, list_dir
-from rltui.services.runs.experiments import new_socket_path
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.intent import Intent, IntentFile
-from rltui.services.runs.run_metadata import new_metadata, save_metadata
+from rltui.services.runs.metadata import new_metadata, save_metadata
+from rltui.services.runs.queue_file import change_queue, supervisor_lock
+from rltui.supervisor.api_server import ApiServer
+from rltui.supervisor.runs.index import IndexFeed
+from rltui.supervisor.supervisor import Supervisor
 from rltui.ui.widgets.bars import header_line
 from rltui.views.experiment import exit_code, state_cell
 from rltui.views.run import column_of, run_summary

@@ -19,8 +19,8 @@ from rltui.cli import main
 from rltui.cli.commands.status import Sentences
 from rltui.cli.status_text import document
 from rltui.cli.terminal import InPlace
-from rltui.core.api import Status
-from rltui.core.states import ComponentState
+from rltui.core.experiment.api import Status
+from rltui.core.experiment.states import ComponentState
 
 
 def told(sentences: Sentences, status: Status, now: float) -> list[str]:

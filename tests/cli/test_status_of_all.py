@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
-from rltui.services.runs.experiments import new_socket_path
+from rltui.services.experiment.registry import new_socket_path
 
 _HEAVY = {"pydantic", "asyncio", "tempfile", "logging", "tomlkit", "textual", "numpy", "pynvml", "libtmux"}
 _PROGRAM = """\

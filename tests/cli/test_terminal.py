@@ -180,8 +180,8 @@ def stopped(box: Box) -> Box:
     script = f"""
 from pathlib import Path
 from rltui.client import draft
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
+from rltui.services.experiment.files import ControlFolder
 folder = Path({str(work)!r})
 wanted = ExperimentRequest(ConfigLine((folder / "größe.toml",)), layout=str(folder / "one.toml"),
                            name="one", output_dir=folder / "out")

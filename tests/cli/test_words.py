@@ -22,11 +22,11 @@ from rltui.cli.parser import is_file_name
 from rltui.cli.status_text import as_text, remedy_command
 from rltui.cli.waiting import wait_for_first_attempt
 from rltui.client.transports.unix import Wire
-from rltui.core.api import Down, HostStatus, Status
+from rltui.core.experiment.api import Down, HostStatus, Status
+from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import Remedy
-from rltui.core.states import ComponentState
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.views.component import host_texts
 
 

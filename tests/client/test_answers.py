@@ -6,14 +6,14 @@ import inspect
 
 import pytest
 
+from rltui.base.questions import questions_of
 from rltui.client.experiment import Experiment
 from rltui.client.local_experiment import LocalExperiment
 from rltui.client.local_runs import LocalRuns
 from rltui.client.reader import ExperimentReader
 from rltui.client.runs import Runs
-from rltui.core.experiment_api import ExperimentApi, SupervisorApi
-from rltui.core.questions import questions_of
-from rltui.daemon.answers import SupervisorAnswers
+from rltui.core.experiment.questions import ExperimentApi, SupervisorApi
+from rltui.supervisor.answers import SupervisorAnswers
 
 
 def is_answered(name: str, answering: type) -> bool:

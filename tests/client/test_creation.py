@@ -10,11 +10,11 @@ from tests.fakes.requests import changed, run_of
 from rltui.client.checking import check, identify
 from rltui.client.creation import create, examine
 from rltui.client.draft import plan_record
-from rltui.core.experiment_request import ConfigLine
+from rltui.core.experiment.request import ConfigLine
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.registry import AmbiguousConfigError
 from rltui.services.config.files import named
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
 DATA = Path(__file__).parents[1] / "data" / "prime_rl"
 LAYOUT = '[[component]]\nid = "a"\ncommand = ["true"]\n'

@@ -11,12 +11,12 @@ from tests.fakes.past_run import write_finished_run
 from rltui.client import launch
 from rltui.client.experiment import Event, Experiment
 from rltui.client.local_runs import LocalRuns
-from rltui.core.api import Request, Status
-from rltui.core.config_report import KnobTable
+from rltui.core.config.report import KnobTable
+from rltui.core.experiment.api import Request, Status
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import forget
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import forget
 
 
 async def first(experiment: Experiment) -> tuple[Status, GpuReport, KnobTable]:

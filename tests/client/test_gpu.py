@@ -11,9 +11,9 @@ import pytest
 from rltui.client import gpu
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuShare
 from rltui.errors import UsageError
-from rltui.services import layout_files
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.gpu.peaks import write_peaks
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 GIB = 1 << 30
 

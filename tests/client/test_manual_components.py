@@ -9,7 +9,7 @@ from tests.e2e.test_publish import weights
 
 from rltui.client.manual_components import publication, publish_request, shell_request
 from rltui.errors import ConfigError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 
 LAYOUT = """
 [[component]]

@@ -10,8 +10,8 @@ from tests.fakes.rollouts import flat_row, write_flat_run, write_lines
 
 from rltui.client.observation import ObservationRequest, add, observe
 from rltui.errors import ConfigError, ConflictError, UsageError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, known_experiments
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.registry import find_experiment, known_experiments
 from rltui.services.runs.index import RunIndex
 
 pytestmark = pytest.mark.usefixtures("own_user")

@@ -12,10 +12,11 @@ from rltui import paths
 from rltui.client import launch, ports
 from rltui.client.reader import ExperimentReader
 from rltui.frameworks import registry
-from rltui.services import layout_files, processes
+from rltui.services import processes
 from rltui.services.config.passed import passed_values
-from rltui.services.launch import Launcher
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.launch import Launcher
 
 RL = """\
 max_steps = 20

@@ -9,16 +9,16 @@ from tests.fakes.runs import run_row
 
 from rltui.client.promote import plan_promotion, plan_undo, promote
 from rltui.client.reader import ExperimentReader
-from rltui.core.api import Request
-from rltui.core.runs import RunRow
+from rltui.core.experiment.api import Request
+from rltui.core.runs.row import RunRow
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.origins import ConfigOrigin
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.journal import read_journal
 from rltui.services.own_files import make_folder
 from rltui.services.runs.catalog import record_of
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.journal import read_journal
 
 pytestmark = pytest.mark.usefixtures("own_user")
 BEGAN = '# mine\nsteps = 3  # few\nlr = 0.1\n\n[model]\nname = "a"\nsize = 1\n'

@@ -16,13 +16,13 @@ from rltui.client.release import (
     to_follow,
     write_layout,
 )
-from rltui.core.kubectl import Kubectl
-from rltui.core.layout import Layout
+from rltui.core.experiment.layout import Layout
+from rltui.core.hosts.kubectl import Kubectl
 from rltui.errors import UsageError
 from rltui.frameworks.charts import CHART
-from rltui.services import layout_files
-from rltui.services.job_status import JobStatus, write_job_status
-from rltui.services.kube import Pod, PodSet
+from rltui.services.experiment import layout_files
+from rltui.services.hosts.job_status import JobStatus, write_job_status
+from rltui.services.hosts.kube import Pod, PodSet
 
 SHIPPED = tomllib.loads((paths.shipped_dir("layouts") / f"{CHART.layout}.toml").read_text())
 

@@ -10,14 +10,14 @@ from rltui.client.draft import plan_record
 from rltui.client.rerun import plan_rerun
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks import registry
-from rltui.services import layout_files
 from rltui.services.config import origins
 from rltui.services.config.document import ConfigDocument
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.recorded_config import recorded_config
 from rltui.services.runs.catalog import catch_up
-from rltui.services.runs.experiment_files import ControlFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.provenance import ProvenanceCollector
-from rltui.services.runs.recorded_config import recorded_config
 from rltui.services.runs.references import find_run
 
 LAYOUT = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["cat", "{config.colours}"]\n'

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.daemon.conftest import make_checkpoints
 from tests.fakes.past_run import write_finished_run
 from tests.fakes.runs import run_row, running_row
+from tests.supervisor.conftest import make_checkpoints
 
 from rltui.client.local_runs import LocalRuns
 from rltui.client.queue import commands
 from rltui.client.runs import Runs
-from rltui.core.forks import ForkRequest
-from rltui.core.runs import RunOrigin
+from rltui.core.runs.forks import ForkRequest
+from rltui.core.runs.row import RunOrigin
 from rltui.errors import ConflictError, UsageError
 from rltui.services.runs.index import RunIndex, index_file
 

@@ -14,7 +14,7 @@ from tests.prime_rl_configs.conftest import HOW_TO, VARIABLE
 from tests.services.config.models.checkouts import make
 
 from rltui.client import checking
-from rltui.core.config_report import KnobInfo, Problem
+from rltui.core.config.report import KnobInfo, Problem
 from rltui.errors import ConfigError
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import detect

@@ -40,7 +40,7 @@ FOR_THE_READER = {
 """What tests fill in for words in capitals that must be of a kind."""
 ELSEWHERE = {
     "cli/commands/man.py": "the synopsis of the manual",
-    "daemon/shim/program.py": "the shim imports the standard library alone",
+    "hosts/shim/program.py": "the shim imports the standard library alone",
     "services/tmux.py": "tmux fills the name in",
     "views/queue_entry.py": "the command that was queued, not advice",
 }

@@ -11,8 +11,8 @@ from typing import Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rltui.core.layout import Restart
-from rltui.core.lifecycle import (
+from rltui.core.experiment.layout import Restart
+from rltui.core.experiment.lifecycle import (
     Ended,
     ExitInfo,
     Lifecycle,
@@ -27,7 +27,7 @@ from rltui.core.lifecycle import (
     StopRequested,
     advance,
 )
-from rltui.core.states import ComponentState as S
+from rltui.core.experiment.states import ComponentState as S
 
 EXITS = st.sampled_from(
     [

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Box
 
 from rltui.client.transports.unix import Wire
-from rltui.core.api import Request
+from rltui.core.experiment.api import Request
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 from tests.conftest import Box
 
-from rltui.core.annotations import AnnotationKind, annotations_of
-from rltui.services.runs.journal import read_journal
+from rltui.core.metrics.annotations import AnnotationKind, annotations_of
+from rltui.services.experiment.journal import read_journal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 

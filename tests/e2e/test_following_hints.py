@@ -21,7 +21,7 @@ from tests.waiting import retry_until
 from rltui.core import hints
 from rltui.core.hints import Hint
 from rltui.errors import ExitCode
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 
@@ -230,7 +230,7 @@ def until_it_learns_again(box: Box, step: int) -> None:
 FINISHED = """\
 from pathlib import Path
 from rltui.client import draft
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
 config, out = Path("rl.toml").resolve(), Path("out").resolve()
 wanted = ExperimentRequest(ConfigLine((config,)), name="one", output_dir=out)
 record, _ = draft.plan_record(draft.ConfiguredRequest.plain(wanted))

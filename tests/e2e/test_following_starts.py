@@ -16,8 +16,8 @@ from tests.following import follow
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
+from rltui.base.interpreter import module_command
 from rltui.core import hints
-from rltui.core.interpreter import module_command
 from rltui.services.processes import is_alive
 
 __all__ = ["family"]  # a fixture, used by name

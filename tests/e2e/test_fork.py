@@ -110,7 +110,7 @@ class Captured:  # as Textual's: without an encoding
     def flush(self): pass
 sys.stdout = Captured()
 from rltui.client.local_runs import LocalRuns
-from rltui.core.forks import ForkRequest
+from rltui.core.runs.forks import ForkRequest
 runs = LocalRuns()
 runs.catch_up()
 (base,) = runs.rows()

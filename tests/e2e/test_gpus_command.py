@@ -184,7 +184,7 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
 CREATE = """
 from pathlib import Path
 from rltui.client import creation, draft
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
 config = ConfigLine((Path("run.toml"),))
 request = ExperimentRequest(config, layout="parts.toml", name="one", output_dir=Path("out"))
 creation.create(draft.ConfiguredRequest.plain(request))

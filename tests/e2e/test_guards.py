@@ -21,7 +21,7 @@ from tests.engine import EXAMPLE
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
-from rltui.core.api import Loss
+from rltui.core.experiment.api import Loss
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(400)]
 

@@ -16,7 +16,7 @@ from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
-from rltui.core.interpreter import module_command
+from rltui.base.interpreter import module_command
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(180)]
 

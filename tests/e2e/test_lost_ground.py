@@ -98,7 +98,7 @@ def test_deleted_folder_of_a_running_experiment(counters: Box) -> None:
     assert len(alerts) == 1
 
     # No second supervisor, though the first one's lock was on a file that is gone.
-    argv = [sys.executable, "-m", "rltui.daemon", str(out)]
+    argv = [sys.executable, "-m", "rltui.supervisor", str(out)]
     second = subprocess.run(argv, env=counters.env, capture_output=True, timeout=20, check=False)
     assert second.returncode == 4
     assert supervisor_is(counters, supervisor)

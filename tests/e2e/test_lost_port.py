@@ -12,7 +12,7 @@ from tests.conftest import Box
 from tests.waiting import retry_until
 
 from rltui.frameworks.generic import FIRST_PORT
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.experiment.files import ControlFolder
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.xdist_group("first-port")]
 """They take the first port that a layout without one is given."""

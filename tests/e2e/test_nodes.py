@@ -21,7 +21,7 @@ from tests.waiting import retry_until
 from rltui import paths
 from rltui.core import hints
 from rltui.services import processes
-from rltui.services.job_status import read_job_status
+from rltui.services.hosts.job_status import read_job_status
 from rltui.services.processes import AttemptRecord
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import Box
 from tests.terminal import Terminal
 
-from rltui.core.interpreter import module_command
+from rltui.base.interpreter import module_command
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
 

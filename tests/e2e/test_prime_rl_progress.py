@@ -35,7 +35,7 @@ class OrchestratorConfig:
 PLANS = """\
 import json
 from rltui.client import launch
-from rltui.services.runs.experiments import known_experiments
+from rltui.services.experiment.registry import known_experiments
 with launch.connect(known_experiments()[0]) as wire:
     for size in (64, 32):
         request = {"action": "set", "edits": {"orchestrator.batch_size": size}, "thorough": True}

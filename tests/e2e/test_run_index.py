@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Box
 from tests.waiting import retry_until
 
-from rltui.core.runs import RunRow
+from rltui.core.runs.row import RunRow
 from rltui.services.processes import is_alive, read_process_id
 from rltui.services.runs.catalog import catch_up
 from rltui.services.runs.index import RunIndex

@@ -10,12 +10,22 @@ from pathlib import Path
 from tests.fakes.series import FakeSeries
 
 from rltui.client.experiment import ConfigText, Description, Event, Experiment
-from rltui.core.api import ComponentStatus, Lost, Orphan, Plan, Progress, Publication, Request, Status
-from rltui.core.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.config_report import BatchUnit, Conversion, KnobInfo, KnobTable, Problem
-from rltui.core.description import AttemptDescription, ComponentDescription, RunDescription
-from rltui.core.evals import EvalReport, EvalRequest, QueuedEval
-from rltui.core.experiment_api import ANY_TARGET
+from rltui.core.config.report import BatchUnit, Conversion, KnobInfo, KnobTable, Problem
+from rltui.core.experiment.api import (
+    ComponentStatus,
+    Lost,
+    Orphan,
+    Plan,
+    Progress,
+    Publication,
+    Request,
+    Status,
+)
+from rltui.core.experiment.description import AttemptDescription, ComponentDescription, RunDescription
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.experiment.layout import Ready, Screen
+from rltui.core.experiment.questions import ANY_TARGET
+from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import (
     GpuBudget,
     GpuDevice,
@@ -26,15 +36,14 @@ from rltui.core.gpu.report import (
     GpuSeries,
     GpuShare,
 )
-from rltui.core.journal import JournalEntry
-from rltui.core.layout import Ready, Screen
-from rltui.core.log_lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
-from rltui.core.log_query import Query
-from rltui.core.rollouts import RolloutSource
-from rltui.core.run_state import is_expected, run_state
-from rltui.core.states import ComponentState
+from rltui.core.logs.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
+from rltui.core.logs.query import Query
+from rltui.core.rollouts.batches import RolloutSource
+from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
+from rltui.core.runs.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.core.runs.state import is_expected, run_state
 from rltui.errors import RltuiError, UsageError
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.services.rollouts import open_rollouts
 
 NOW = 1_800_000_000.0
 GIB = 1024**3

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from rltui import paths
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
 EXAMPLE = paths.shipped_dir("examples") / "reverse_text" / "rl.toml"
 LAYOUT = paths.shipped_dir("layouts") / "tinyrl.toml"

@@ -13,9 +13,9 @@ from typing import Any
 
 from tests.waiting import retry_until
 
-from rltui.services.job_status import JobStatus, read_job_status
+from rltui.services.hosts.job_status import JobStatus, read_job_status
 
-RUNNER = ("-I", "-m", "rltui.daemon.hosts")
+RUNNER = ("-I", "-m", "rltui.hosts")
 """Arguments of Python that run a remote runner."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rltui.client.draft import ConfiguredRequest
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
 
 
 def run_of(files: tuple[Path, ...] = (), **fields: Any) -> ConfiguredRequest:

@@ -11,12 +11,12 @@ from tests.fakes.series import FakeSeries
 
 from rltui.client.runs import Runs
 from rltui.client.settings_text import Setting, SettingsText
-from rltui.core.compare import Comparison, compared_metrics, comparison
-from rltui.core.forks import ForkPlan, ForkRequest, fork_name
-from rltui.core.queue import QueueAction, RunQueue
-from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunRow
-from rltui.core.series import SeriesSource
+from rltui.core.metrics.series import SeriesSource
+from rltui.core.rollouts.batches import RolloutSource
+from rltui.core.runs.compare import Comparison, compared_metrics, comparison
+from rltui.core.runs.forks import ForkPlan, ForkRequest, fork_name
+from rltui.core.runs.queue import QueueAction, RunQueue
+from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.views.report import Draw
 

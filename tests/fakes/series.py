@@ -6,8 +6,8 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-from rltui.core.log_lines import LogChange
-from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey
 
 STARTED = 1_800_000_000.0 - 2470
 STEP_S = 4.1
@@ -22,7 +22,7 @@ def series_from_points(points: Iterable[tuple[int, float, float]]) -> Series:
 
 
 class FakeSeries:
-    """Implements `rltui.core.series.SeriesSource`."""
+    """Implements `rltui.core.metrics.series.SeriesSource`."""
 
     def __init__(self, series: dict[SeriesKey, Series] | None = None, *rewinds: Rewind) -> None:
         self.series = series or {}

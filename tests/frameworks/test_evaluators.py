@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from tests.frameworks.prime_rl.runs import of, of_text
 
-from rltui.core.evals import EvalRequest, EvalTarget
-from rltui.core.template import Missing
+from rltui.base.template import Missing
+from rltui.core.runs.evals import EvalRequest, EvalTarget
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.evaluation import EvalCall, EvalModel, Program

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core import failure_cause
-from rltui.core.failure_cause import LONGEST_LINE, FailurePattern, find_cause
-from rltui.core.log_lines import plain_text
+from rltui.core.logs import failure_cause
+from rltui.core.logs.failure_cause import LONGEST_LINE, FailurePattern, find_cause
+from rltui.core.logs.lines import plain_text
 from rltui.frameworks import registry
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.log_lines import FAILURES as PRIME_RL

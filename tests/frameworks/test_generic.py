@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.knobs import Knob
-from rltui.core.layout import Layout
+from rltui.core.config.knobs import Knob
+from rltui.core.experiment.layout import Layout
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import COMPLETED, FIRST_PORT, GENERIC

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of_text, with_devices
 
-from rltui.core.template import Missing, TemplateValue
+from rltui.base.template import Missing, TemplateValue
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.medarc import CHECKOUT
-from rltui.services import checkout
 from rltui.services.config.files import detect
+from rltui.services.experiment import checkout
 
 MEDARC = registry.get("medarc")
 RUN, SFT = files("era_b", rl="rl.toml"), files("era_b", sft="sft.toml")

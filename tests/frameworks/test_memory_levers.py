@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.config_report import KnobInfo
+from rltui.base.toml.edit import edit
+from rltui.core.config.report import KnobInfo
 from rltui.core.gpu.advice import Advice, Case, advise
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.toml.edit import edit
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles

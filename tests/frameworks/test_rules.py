@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.frameworks.prime_rl.runs import of
 
-from rltui.core.toml.values import split_key
+from rltui.base.toml.values import split_key
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rltui.core.config_report import Problem
-from rltui.core.config_schema import ConfigSchema
-from rltui.core.rules import Rule, Values
+from rltui.core.config.report import Problem
+from rltui.core.config.rules import Rule, Values
+from rltui.core.config.schema import ConfigSchema
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.schemas import Concept, Grammar, Names, Overlay, SchemaConfig
 

@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from rltui.core.config_data import value_at
-from rltui.core.evals import COMPONENT, SERVER, EvalRequest
-from rltui.core.knobs import Knob
-from rltui.core.layout import Layout
-from rltui.core.toml import edit
+from rltui.base.toml import edit
+from rltui.core.config.data import value_at
+from rltui.core.config.knobs import Knob
+from rltui.core.experiment.layout import Layout
+from rltui.core.runs.evals import COMPONENT, SERVER, EvalRequest
 from rltui.frameworks.evaluation import EvalCall
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.tinyrl import TINYRL
-from rltui.services.launch import Launcher, ManualArguments
-from rltui.services.layout_files import parts
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.launch import Launcher, ManualArguments
+from rltui.services.experiment.layout_files import parts
 from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig, SftConfig
 from rltui.tinyrl.config_file import load_config, parse_arguments
 

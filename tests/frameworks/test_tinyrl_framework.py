@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.evals import EvalRequest, EvalTarget
-from rltui.core.template import render
+from rltui.base.template import render
+from rltui.core.runs.evals import EvalRequest, EvalTarget
 from rltui.errors import ConfigError
 from rltui.frameworks.evaluation import EvalCall
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rltui.core.config_data import apply_edits
-from rltui.core.config_report import KnobInfo
-from rltui.core.evals import EvalRequest, EvalTarget
+from rltui.base.template import Missing
+from rltui.core.config.data import apply_edits
+from rltui.core.config.report import KnobInfo
 from rltui.core.gpu.advice import Case, advise
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.log_lines import decode_line, plain_text
-from rltui.core.template import Missing
+from rltui.core.logs.lines import decode_line, plain_text
+from rltui.core.runs.evals import EvalRequest, EvalTarget
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.evaluation import EvalCall, Program

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 from tests.house.source import house
 
-from rltui.core.hosts import HOST_TABLES
-from rltui.daemon.hosts.kinds import KINDS
+from rltui.core.hosts.specs import HOST_TABLES
+from rltui.hosts.kinds import KINDS
 
 SLURM = re.compile(r"slurm|sbatch|scancel|scontrol|squeue|\bsrun", re.IGNORECASE)
 SLURM_PLACES: Mapping[str, str] = {
-    "rltui.daemon.hosts.*": "its home: what happens while a job is there",
-    "rltui.services.slurm": "its home: commands, scripts, answers",
-    "rltui.services.job_arrays": "its home: one script for the jobs of a sweep",
-    "rltui.services.nodes.gpu_report": "runs in a job, whose processes are known by their variables",
+    "rltui.hosts.*": "its home: what happens while a job is there",
+    "rltui.services.hosts.slurm": "its home: commands, scripts, answers",
+    "rltui.services.hosts.job_arrays": "its home: one script for the jobs of a sweep",
+    "rltui.services.hosts.nodes.gpu_report": "runs in a job, whose processes are known by their variables",
     "rltui.core.host*": "its entry in a layout, and which options a command line has for it",
-    "rltui.core.layout": "the key of that entry",
-    "rltui.core.queue": "variables of its commands, which a queued start keeps",
+    "rltui.core.experiment.layout": "the key of that entry",
+    "rltui.core.runs.queue": "variables of its commands, which a queued start keeps",
     "rltui.core.hints": "the options of a command that a message proposes",
     "rltui.cli.arguments": "the page of its options",
     "rltui.cli.jobs": "reads those",
@@ -40,14 +40,14 @@ SLURM_PLACES: Mapping[str, str] = {
 }
 KUBERNETES = re.compile(r"kube|k8s|(?<![a-z])pods?(?![a-z])", re.IGNORECASE)
 KUBERNETES_PLACES: Mapping[str, str] = {
-    "rltui.daemon.hosts.*": "its home: what happens while a pod is there",
-    "rltui.services.kube": "its home: kubectl and its answers",
-    "rltui.services.helm": "its home: releases",
-    "rltui.core.kubectl": "the words of its command lines",
-    "rltui.core.hosts": "its entry in a layout",
-    "rltui.core.layout": "the key of that entry",
+    "rltui.hosts.*": "its home: what happens while a pod is there",
+    "rltui.services.hosts.kube": "its home: kubectl and its answers",
+    "rltui.services.hosts.helm": "its home: releases",
+    "rltui.core.hosts.kubectl": "the words of its command lines",
+    "rltui.core.hosts.specs": "its entry in a layout",
+    "rltui.core.experiment.layout": "the key of that entry",
     "rltui.core.hints": "the commands that a message proposes",
-    "rltui.core.consent": "which of its commands a person is asked before",
+    "rltui.core.experiment.consent": "which of its commands a person is asked before",
     "rltui.cli.commands.k8s": "the commands of its group",
     "rltui.cli.command_list": "lists those",
     "rltui.cli.releases": "does the work of those",

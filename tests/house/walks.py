@@ -49,7 +49,7 @@ class Walk:
     @property
     def acting(self) -> list[str]:
         """Without those that only judge or compute: core and frameworks."""
-        return [name for name in self.modules if name.startswith(("daemon", "services"))]
+        return [name for name in self.modules if name.startswith(("supervisor", "services"))]
 
     @property
     def returns(self) -> int:

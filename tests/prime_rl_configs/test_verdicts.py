@@ -18,7 +18,7 @@ from tests.prime_rl_configs.conftest import Real
 from tests.prime_rl_configs.rule_edits import MAKERS
 from tests.prime_rl_configs.variants import Variant, edited, of_knobs, of_rules
 
-from rltui.core.config_report import Problem
+from rltui.core.config.report import Problem
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.prime_rl.configs import CURRENT, role_in, snapshots

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rltui.core.knobs import Knob
-from rltui.core.toml.values import split_key
+from rltui.base.toml.values import split_key
+from rltui.core.config.knobs import Knob
 
 Edit = tuple[str, Any]
 REMOVED = object()

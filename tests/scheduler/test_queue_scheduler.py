@@ -14,12 +14,12 @@ from tests.waiting import retry_until
 
 from rltui import paths
 from rltui.client.queue.commands import QueueRequest, add_to_queue
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
-from rltui.core.queue import QueueEntry, QueueOptions
-from rltui.core.runs import RunOrigin
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
+from rltui.core.runs.queue import QueueEntry, QueueOptions
+from rltui.core.runs.row import RunOrigin
 from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
 from rltui.services import fingerprints, own_files
-from rltui.services.queue_file import change_queue
+from rltui.services.runs.queue_file import change_queue
 from rltui.views.queue_entry import entry_details, entry_document
 
 

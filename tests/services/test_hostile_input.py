@@ -16,27 +16,27 @@ from hypothesis import strategies as st
 from tests.foreign import HUGE, numbers, values
 from tests.params import slow_but
 
-from rltui.core.engine_metrics import parse_activity
-from rltui.core.layout import ComponentSpec
-from rltui.core.lifecycle import ExitInfo
-from rltui.core.metrics import MetricSeries
-from rltui.core.non_finite import non_finite_alerts
-from rltui.daemon.observation import ProgressTracker
+from rltui.core.experiment.layout import ComponentSpec
+from rltui.core.experiment.lifecycle import ExitInfo
+from rltui.core.metrics.engine import parse_activity
+from rltui.core.metrics.non_finite import non_finite_alerts
+from rltui.core.metrics.progress import MetricSeries
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.config.config_file import read_file
+from rltui.services.experiment.attempt_end import explained
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.intent import IntentFile
+from rltui.services.experiment.journal import read_journal
+from rltui.services.experiment.launch import read_launch
 from rltui.services.gpu.peaks import read_peaks
-from rltui.services.launch import read_launch
 from rltui.services.metrics.rows import MetricRows, MetricSources
 from rltui.services.processes import read_attempt
-from rltui.services.runs.attempt_end import explained
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.intent import IntentFile
-from rltui.services.runs.journal import read_journal
+from rltui.services.runs.folder import RunFolder
 from rltui.services.runs.observed import written_max_steps
-from rltui.services.runs.run_folder import RunFolder
+from rltui.supervisor.observation import ProgressTracker
 
 FEW = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 FRAMEWORKS = [registry.get(name) for name in registry.IDS]

@@ -10,7 +10,7 @@ from tests.waiting import retry_until
 
 from rltui.errors import RltuiError
 from rltui.services.processes.identity import read_stat
-from rltui.services.subprocesses import MAX_ERRORS_BYTES, check_output, follow, run
+from rltui.services.processes.subprocesses import MAX_ERRORS_BYTES, check_output, follow, run
 
 TELL = (
     "import json, os, sys; told = {'stdin': sys.stdin.read(), 'env': dict(os.environ), 'args': sys.argv[2:],"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.fakes.http_server import TLS, Handler, serving
 
-from rltui.core.engine_metrics import InferenceActivity, parse_activity
+from rltui.core.metrics.engine import InferenceActivity, parse_activity
 from rltui.frameworks.engines.vllm import VLLM
-from rltui.services import probes
-from rltui.services.probes import read_exposition
+from rltui.services.experiment import probes
+from rltui.services.experiment.probes import read_exposition
 
 SAMPLE = Path(__file__).parents[1] / "data" / "vllm-0.32-metrics.txt"
 
@@ -47,9 +47,9 @@ SUPERVISOR = """
 import sys
 sys.modules.update(dict.fromkeys(("ssl", "_hashlib")))  # as the supervisor starts
 import asyncio
-from rltui.core.layout import Ready
-from rltui.services.probes import Probe
-from rltui.services.probes import read_exposition
+from rltui.core.experiment.layout import Ready
+from rltui.services.experiment.probes import Probe
+from rltui.services.experiment.probes import read_exposition
 from pathlib import Path
 probe = Probe(Ready(http=sys.argv[1]), Path("none"))
 print(asyncio.run(probe.is_ready()), asyncio.run(read_exposition(sys.argv[1])) is not None, probe)

@@ -15,10 +15,10 @@ from tests.fakes.remote_attempt import RemoteAttempt
 from tests.slurm.rig import Rig
 from tests.waiting import retry_until
 
-from rltui.core.hosts import SlurmSpec
-from rltui.services.job_arrays import ArrayMember, make_array
-from rltui.services.job_status import JobStatus
-from rltui.services.slurm import step_argv
+from rltui.core.hosts.specs import SlurmSpec
+from rltui.services.hosts.job_arrays import ArrayMember, make_array
+from rltui.services.hosts.job_status import JobStatus
+from rltui.services.hosts.slurm import step_argv
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
 

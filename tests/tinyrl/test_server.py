@@ -24,7 +24,7 @@ from tests.house.walks import REPOSITORY
 from tests.tinyrl.conftest import TINY_SHAPE, write_tiny_model
 from tests.waiting import retry_until
 
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.services.rollouts import open_rollouts
 from rltui.tinyrl import TinyrlError, evaluation
 from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig
 from rltui.tinyrl.config_file import load_config, parse_arguments

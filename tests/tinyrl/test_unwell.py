@@ -1,5 +1,5 @@
 """Real runs of the embedded engine that go wrong are told within twenty steps. The default tests replay
-recorded ones (tests/core/test_health.py).
+recorded ones (tests/core/metrics/test_health.py).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 from tests.tinyrl.conftest import free_port
 from tests.waiting import retry_until
 
-from rltui.core.health import Case, Thresholds, findings
-from rltui.core.run_tracks import RunTracks
+from rltui.core.metrics.health import Case, Thresholds, findings
+from rltui.core.metrics.tracks import RunTracks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.daemon.shim_harness import SHIM, Attempt
+from tests.hosts.shim_harness import SHIM, Attempt
 from tests.waiting import retry_until
 
 from rltui.services.processes import is_alive, send_signal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.fakes.experiment import GIB, NOW, FakeExperiment
 
-from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, Checkpoint, CheckpointReport, SetAside
-from rltui.core.journal import JournalEntry
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.runs.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, Checkpoint, CheckpointReport, SetAside
 
 RUN = "/data/outputs/reverse-text"
 

@@ -10,9 +10,9 @@ from tests.fakes.series import example_run
 from tests.ui.conftest import settle, until
 from textual.pilot import Pilot
 
-from rltui.core.runs import RunRow
-from rltui.core.states import Reason
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.core.experiment.states import Reason
+from rltui.core.runs.row import RunRow
+from rltui.services.rollouts import open_rollouts
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.screens.compare import CompareScreen
 from rltui.ui.widgets.row_list import RowList

@@ -12,8 +12,8 @@ from tests.fakes.experiment import (
     running_status,
 )
 
-from rltui.core.api import Plan, Request, RollbackOffer
-from rltui.core.config_report import DerivedValue, FileConflict, KeyConflict, KnobTable, Problem
+from rltui.core.config.report import DerivedValue, FileConflict, KeyConflict, KnobTable, Problem
+from rltui.core.experiment.api import Plan, Request, RollbackOffer
 from rltui.core.gpu.report import MemoryVerdict
 
 BATCH = "orchestrator.batch_size"

@@ -7,7 +7,7 @@ import math
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.ui.checkpoint_cases import REPORT as CHECKPOINTS
 
-from rltui.core.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
+from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
 
 EXAMPLES = 20
 

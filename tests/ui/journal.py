@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.fakes.experiment import NOW
 
-from rltui.core.journal import JournalEntry
+from rltui.core.experiment.journal import JournalEntry
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m[bold]not markup[/bold]\u202e"
 DIFF = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.fakes.experiment import FakeExperiment
 from tests.fakes.series import STARTED, STEP_S, example_run
 
-from rltui.core.journal import JournalEntry
-from rltui.core.series import Rewind
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.metrics.series import Rewind
 
 
 def at(step: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import FakeRuns, run_row, running_row
 
-from rltui.core.queue import QueueEntry, RunQueue
+from rltui.core.runs.queue import QueueEntry, RunQueue
 
 
 def entry(name: str, **values: object) -> QueueEntry:

@@ -15,30 +15,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from tests.daemon.conftest import make_checkpoints
 from tests.fakes import rollouts
 from tests.fakes.experiment import gpu_device, gpu_process
 from tests.fakes.past_run import LAYOUT, write_attempt, write_finished_run
+from tests.supervisor.conftest import make_checkpoints
 
+from rltui.base.questions import Question
 from rltui.client.experiment import Event
 from rltui.client.local_experiment import LocalExperiment
 from rltui.client.local_runs import LocalRuns
-from rltui.core.api import EVENT_MODELS, Plan
-from rltui.core.experiment_api import SupervisorApi
+from rltui.core.experiment.api import EVENT_MODELS, Plan
+from rltui.core.experiment.lifecycle import ExitInfo
+from rltui.core.experiment.questions import SupervisorApi
+from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import GpuReport
-from rltui.core.lifecycle import ExitInfo
-from rltui.core.questions import Question
-from rltui.core.states import ComponentState
-from rltui.daemon.answers import SupervisorAnswers
-from rltui.daemon.attempt import Attempt
-from rltui.daemon.hosts.handles import handle_of
-from rltui.daemon.supervisor import Supervisor
-from rltui.daemon.watches import refresh_health
+from rltui.hosts.attempt import Attempt
+from rltui.hosts.handles import handle_of
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.intent import Pending
 from rltui.services.processes import boot_identity, read_process_id
 from rltui.services.runs import catalog
-from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.intent import Pending
+from rltui.supervisor.answers import SupervisorAnswers
+from rltui.supervisor.supervisor import Supervisor
+from rltui.supervisor.watches import refresh_health
 
 STEPS = 400
 STEP_S = 4.0

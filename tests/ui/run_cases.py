@@ -7,10 +7,10 @@ import math
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import run_row, running_row
 
-from rltui.core.metric_levels import MetricLevel
-from rltui.core.queue import QueueEntry, RunQueue
-from rltui.core.runs import RunRow
-from rltui.core.states import Reason
+from rltui.core.experiment.states import Reason
+from rltui.core.metrics.levels import MetricLevel
+from rltui.core.runs.queue import QueueEntry, RunQueue
+from rltui.core.runs.row import RunRow
 
 DAY_S = 86400.0
 

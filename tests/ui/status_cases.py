@@ -12,9 +12,9 @@ from tests.fakes.experiment import (
     running_status,
 )
 
-from rltui.core.api import Link, Status
-from rltui.core.servers import ServerStatus
-from rltui.core.states import ComponentState
+from rltui.core.experiment.api import Link, Status
+from rltui.core.experiment.servers import ServerStatus
+from rltui.core.experiment.states import ComponentState
 
 PAGES = (
     Link(

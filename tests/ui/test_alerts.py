@@ -5,8 +5,8 @@ from tests.fakes.experiment import FakeExperiment, gpu_report, knob_table, runni
 from tests.ui.conftest import Opener, said, settle, until
 from textual.drivers.headless_driver import HeadlessDriver
 
-from rltui.core.api import Alert
-from rltui.core.journal import JournalEntry
+from rltui.core.experiment.api import Alert
+from rltui.core.experiment.journal import JournalEntry
 from rltui.ui.app import RltuiApp, desktop_notification
 
 CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exited 1", component="trainer")

@@ -22,9 +22,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from rltui.client.experiment import ShutDownError
-from rltui.core.api import HostStatus, Request, Status
-from rltui.core.layout import Screen
-from rltui.core.states import ComponentState
+from rltui.core.experiment.api import HostStatus, Request, Status
+from rltui.core.experiment.layout import Screen
+from rltui.core.experiment.states import ComponentState
 from rltui.errors import LinkDownError
 from rltui.ui import app as app_module
 from rltui.ui.actions import KeyContext, uses

@@ -16,7 +16,7 @@ from tests.ui.conftest import Opener, press, settle
 from textual.content import Content
 from textual.pilot import Pilot
 
-from rltui.core.api import Curve
+from rltui.core.experiment.api import Curve
 from rltui.ui.dialogs.help import HelpScreen
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview

@@ -9,8 +9,8 @@ from tests.ui.conftest import Opener, choose, make_app, opened, press, settle, u
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from rltui.core.api import Archived, Plan, Request
-from rltui.core.checkpoints import Checkpoint, CheckpointReport, Retention
+from rltui.core.experiment.api import Archived, Plan, Request
+from rltui.core.runs.checkpoints import Checkpoint, CheckpointReport, Retention
 from rltui.ui.dialogs.base import ChoiceMenu, MessageDialog, NoteDialog, PlanDialog
 from rltui.ui.dialogs.checkpoints import PublishDialog, RowsDialog, retentions
 from rltui.ui.screens.checkpoints import CheckpointScreen, checkpoint_rows

@@ -19,8 +19,8 @@ from tests.ui.conftest import Opener, choose, press, said, screen_text, settle, 
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rltui.core.api import Plan, Request
-from rltui.core.config_report import Problem
+from rltui.core.config.report import Problem
+from rltui.core.experiment.api import Plan, Request
 from rltui.ui.dialogs.base import (
     LeaveDialog,
     PlanDialog,

@@ -14,8 +14,8 @@ from textual.events import MouseMove
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from rltui.core.journal import JournalEntry
-from rltui.core.rollouts import Conversation, Message, Sample, Transcript
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.rollouts.batches import Conversation, Message, Sample, Transcript
 from rltui.ui.copying import CopyRequested, may_keep_it, rows_text
 from rltui.ui.dialogs.base import MessageDialog
 from rltui.ui.dialogs.description import DescriptionDialog

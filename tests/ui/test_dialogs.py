@@ -9,8 +9,8 @@ import pytest
 from tests.ui.conftest import press, settle
 from textual.pilot import Pilot
 
-from rltui.core.api import Plan
-from rltui.core.config_report import KnobTable, Problem
+from rltui.core.config.report import KnobTable, Problem
+from rltui.core.experiment.api import Plan
 from rltui.errors import RltuiError
 from rltui.ui.actions import remap
 from rltui.ui.dialogs.base import (

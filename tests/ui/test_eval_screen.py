@@ -12,7 +12,7 @@ from tests.ui.eval_cases import REPORT, with_evals
 from textual.pilot import Pilot
 
 from rltui.cli.status_text import as_text
-from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
+from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import UsageError
 from rltui.ui.dialogs.evaluation import EvalDialog, target_of, targets
 from rltui.ui.screens.evals import EvalScreen, eval_rows

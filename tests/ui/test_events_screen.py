@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from rltui.client.experiment import Experiment
-from rltui.core.journal import JournalEntry
+from rltui.core.experiment.journal import JournalEntry
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.dialogs.base import ChoiceMenu, MessageDialog, NoteDialog

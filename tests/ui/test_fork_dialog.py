@@ -7,7 +7,7 @@ from tests.fakes.runs import FakeRuns, run_row
 from tests.ui.checkpoint_cases import REPORT
 from tests.ui.conftest import make_app, press, said, settle, until
 
-from rltui.core.forks import ForkRequest, fork_name, parse_checkpoint
+from rltui.core.runs.forks import ForkRequest, fork_name, parse_checkpoint
 from rltui.errors import ConflictError
 from rltui.ui.dialogs.fork import ForkDialog
 from rltui.ui.screens.runs import RunsScreen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from rltui.core.rollouts import BatchKey, RolloutSource, Sample
+from rltui.core.rollouts.batches import BatchKey, RolloutSource, Sample
 from rltui.ui.found_prompts import FoundPrompt, FoundPrompts
 
 NOBODY = cast("RolloutSource", None)

@@ -11,7 +11,7 @@ from tests.ui import gpu_scenarios as scenarios
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuReservation, GpuShare
 from rltui.ui.widgets.gpu_marks import level_sparkline, mark_cell, memory_bar, owner_marks, share_label
 from rltui.ui.widgets.gpu_panel import gpu_lines, gpu_summary, without_times
-from rltui.views.gpu import freeable, short_name, stale_age_s
+from rltui.views.gpu.account import freeable, short_name, stale_age_s
 
 WIDTHS = (28, 34, 40, 52, 70, 120)
 MANY = 8

@@ -20,7 +20,7 @@ from tests.ui.conftest import Opener, offered, press, said, screen_text, until
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from rltui.core.api import Orphan, Plan, Request
+from rltui.core.experiment.api import Orphan, Plan, Request
 from rltui.errors import RltuiError
 from rltui.ui import app as app_module
 from rltui.ui.dialogs.base import PlanDialog

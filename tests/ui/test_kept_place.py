@@ -8,7 +8,7 @@ from tests.fakes.runs import FakeRuns
 from tests.ui.conftest import Opener, press, screen_text, settle, until
 from textual.pilot import Pilot
 
-from rltui.core.journal import JournalEntry
+from rltui.core.experiment.journal import JournalEntry
 from rltui.ui.screens.config import ConfigScreen
 from rltui.ui.screens.logs import LogScreen
 from rltui.ui.screens.overview import Overview

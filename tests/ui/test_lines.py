@@ -24,11 +24,11 @@ from tests.ui.trouble import (
     unwell_status,
 )
 
+from rltui.base.text import sparkline
 from rltui.cli.status_text import as_text
-from rltui.core.api import HealthIssue, Orphan, Plan
-from rltui.core.config_report import KnobInfo, Problem
-from rltui.core.states import ComponentState
-from rltui.core.text import sparkline
+from rltui.core.config.report import KnobInfo, Problem
+from rltui.core.experiment.api import HealthIssue, Orphan, Plan
+from rltui.core.experiment.states import ComponentState
 from rltui.errors import ConfigError
 from rltui.ui import text
 from rltui.ui.knob_values import scaled, stepped, typed_value

@@ -11,7 +11,7 @@ from textual.notifications import SeverityLevel
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from rltui.core.api import Alert, Plan, Request
+from rltui.core.experiment.api import Alert, Plan, Request
 from rltui.ui import messages as messages_module
 from rltui.ui.dialogs.base import MessageDialog
 from rltui.ui.dialogs.message_list import MessageList

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rltui.core.log_lines import LogChange
-from rltui.core.series import SeriesKey
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader, SeriesWriter
 from rltui.ui.charts.grid import ChartGrid

@@ -6,17 +6,17 @@ import dataclasses
 from typing import Any
 
 import orjson
-from tests.core.test_run_state import combinations
+from tests.core.runs.test_state import combinations
 from tests.fakes.experiment import NOW, running_status
 from tests.fakes.runs import run_row
 
 from rltui.cli.commands.status import Sentences, list_lines
 from rltui.cli.status_text import as_text, document
-from rltui.core.api import Status
-from rltui.core.queue import QueueEntry
-from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE, NEVER_STARTED, NO_ANSWER, Verdict, is_expected
-from rltui.core.runs import RunRow
-from rltui.core.states import RUN_STATES, EntryState, Reason
+from rltui.core.experiment.api import Status
+from rltui.core.experiment.states import RUN_STATES, EntryState, Reason
+from rltui.core.runs.queue import QueueEntry
+from rltui.core.runs.row import RunRow
+from rltui.core.runs.state import FOLDER_DAMAGED, FOLDER_GONE, NEVER_STARTED, NO_ANSWER, Verdict, is_expected
 from rltui.ui.widgets.bars import header_line
 from rltui.ui.widgets.run_table import RunRows, RunTable
 from rltui.views.experiment import exit_code, state_cell

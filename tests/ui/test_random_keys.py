@@ -31,8 +31,8 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from rltui.client.experiment import Event
-from rltui.core.api import Alert
-from rltui.core.states import ComponentState
+from rltui.core.experiment.api import Alert
+from rltui.core.experiment.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.palette.screen import Palette

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import component, running_status
 
-from rltui.core.api import Request
-from rltui.core.states import ComponentState as S
+from rltui.core.experiment.api import Request
+from rltui.core.experiment.states import ComponentState as S
 from rltui.ui.requests import makes_sense, request_for
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.fakes import rollouts as fakes
 
-from rltui.core.rollouts import BatchKey, Sample
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.core.rollouts.batches import BatchKey, Sample
+from rltui.services.rollouts import open_rollouts
 from rltui.ui.rollout_listing import RolloutListing
 
 

@@ -11,8 +11,8 @@ from tests.ui.conftest import Opener, press, said, screen_text, until
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rltui.core.rollout_rows import episode_sample, episode_transcript
-from rltui.core.rollouts import Conversation, Message, Sample, Transcript
+from rltui.core.rollouts.batches import Conversation, Message, Sample, Transcript
+from rltui.core.rollouts.rows import episode_sample, episode_transcript
 from rltui.ui import rollout_listing
 from rltui.ui.dialogs.base import PlanDialog
 from rltui.ui.screens.rollouts import RolloutScreen

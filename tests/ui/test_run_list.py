@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.runs import FakeRuns
 from tests.ui.run_cases import QUEUE, RUNS
 
-from rltui.core.runs import RunRow
+from rltui.core.runs.row import RunRow
 from rltui.errors import RltuiError
 from rltui.ui.run_list import RunList
 from rltui.views.run_filter import parse_filter

@@ -14,9 +14,9 @@ from tests.ui.run_cases import FORK, QUEUE, RUNS, ended
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from rltui.core.run_tree import TreeLine
-from rltui.core.runs import RunChange
-from rltui.core.states import Reason
+from rltui.core.experiment.states import Reason
+from rltui.core.runs.row import RunChange
+from rltui.core.runs.tree import TreeLine
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.dialogs.base import MessageDialog, NoteDialog
 from rltui.ui.dialogs.columns import ColumnDialog

@@ -8,7 +8,7 @@ from tests.fakes.runs import FakeRuns, run_row, running_row
 from tests.ui.conftest import Opener, press, said, settle, until
 from textual.pilot import Pilot
 
-from rltui.core.states import Reason
+from rltui.core.experiment.states import Reason
 from rltui.errors import RltuiError
 from rltui.ui.app import RltuiApp
 from rltui.ui.dialogs.base import LeaveDialog, MessageDialog

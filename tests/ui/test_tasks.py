@@ -28,11 +28,11 @@ from textual.pilot import Pilot
 
 from rltui import settings
 from rltui.client.starting import Started, StartOrder
-from rltui.core.api import Request
-from rltui.core.states import ComponentState
-from rltui.services.queue_file import read_queue
-from rltui.services.runs.experiments import find_experiment
-from rltui.services.runs.journal import read_journal
+from rltui.core.experiment.api import Request
+from rltui.core.experiment.states import ComponentState
+from rltui.services.experiment.journal import read_journal
+from rltui.services.experiment.registry import find_experiment
+from rltui.services.runs.queue_file import read_queue
 from rltui.ui import actions, keymap
 
 pytestmark = pytest.mark.usefixtures("utc", "own_user")

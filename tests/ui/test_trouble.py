@@ -19,8 +19,8 @@ from tests.ui.trouble import STALL_EVIDENCE, backoff_status, orphans_status, sta
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rltui.core.api import Alert, Plan, Request, Status
-from rltui.core.states import ComponentState
+from rltui.core.experiment.api import Alert, Plan, Request, Status
+from rltui.core.experiment.states import ComponentState
 from rltui.ui.actions import KeyContext, changing_keys, uses
 from rltui.ui.dialogs.base import MessageDialog, PlanDialog
 from rltui.ui.requests import READONLY_TEXT

@@ -10,7 +10,7 @@ from tests.ui.conftest import press
 from textual.app import App, ComposeResult
 from textual.events import Paste
 
-from rltui.core.config_report import KnobInfo
+from rltui.core.config.report import KnobInfo
 from rltui.errors import ConfigError
 from rltui.ui.knob_values import edit_text, item_texts, list_text, moved, typed_value
 from rltui.ui.widgets.value_fields import Field, bar_line, value_editor

@@ -7,7 +7,7 @@ from tests.ui.conftest import Opener, forget, press, said, settle
 from tests.ui.watch_cases import LOG_IDS, log, watched, watching
 from textual.pilot import Pilot
 
-from rltui.core.config_report import KnobTable
+from rltui.core.config.report import KnobTable
 from rltui.ui.requests import OBSERVED_TEXT
 from rltui.ui.screens.overview import Overview
 from rltui.ui.widgets.panes import LogFilePane

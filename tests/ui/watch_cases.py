@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.fakes.experiment import LOGS, NOW, FakeExperiment, gpu_report, running_status
 
-from rltui.core.api import FollowedLog, Status
-from rltui.core.config_report import KnobTable
-from rltui.core.layout import Screen
+from rltui.core.config.report import KnobTable
+from rltui.core.experiment.api import FollowedLog, Status
+from rltui.core.experiment.layout import Screen
 
 LOG_IDS = (*LOGS, "envs")
 SCREEN = Screen(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))

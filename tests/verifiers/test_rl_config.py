@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from tests.verifiers.conftest import interpreter
 
-from rltui.core.config_data import apply_edits
+from rltui.core.config.data import apply_edits
 from rltui.frameworks.inputs import ConfigFile, RunContext
 from rltui.frameworks.verifiers import VF_RL
-from rltui.services import trust
-from rltui.services.checkout import installed_packages
 from rltui.services.config.files import load_files
 from rltui.services.config.models import FrameworkModels
+from rltui.services.experiment import trust
+from rltui.services.experiment.checkout import installed_packages
 
 pytestmark = pytest.mark.verifiers
 SEED = (Path(__file__).parents[1] / "data/verifiers/reverse-text.toml").read_text()

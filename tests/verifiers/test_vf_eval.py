@@ -18,12 +18,12 @@ from tests.tinyrl.conftest import free_port, start_program, write_tiny_model
 from tests.verifiers.conftest import interpreter
 from tests.waiting import retry_until
 
-from rltui.core.evals import EvalRequest, EvalStatistics, verdict
-from rltui.core.failure_cause import find_cause
+from rltui.core.logs.failure_cause import find_cause
+from rltui.core.runs.evals import EvalRequest, EvalStatistics, verdict
 from rltui.frameworks.evaluation import EvalCall
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.failures import COMMON
-from rltui.services.checkout import console_scripts
+from rltui.services.experiment.checkout import console_scripts
 from rltui.services.runs.evaluations import read_results
 
 pytestmark = [pytest.mark.verifiers, pytest.mark.timeout(300)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
+from rltui.core.runs.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
 from rltui.views.checkpoint import VIEW, checkpoint_summary, checkpoint_words, prune_rows
 
 GIB = 1 << 30

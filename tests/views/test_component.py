@@ -8,8 +8,8 @@ import pytest
 from tests.fakes.experiment import NOW, component
 from tests.ui.trouble import GPU_REASON, STALL_EVIDENCE, backoff_status, stalled_status, waiting_status
 
-from rltui.core.api import ComponentStatus, FollowedLog
-from rltui.core.states import ComponentState
+from rltui.core.experiment.api import ComponentStatus, FollowedLog
+from rltui.core.experiment.states import ComponentState
 from rltui.views.component import VIEW, ListedComponent, component_notes, component_title, log_title
 from rltui.views.table import Cell
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.states import Reason
+from rltui.core.experiment.states import Reason
 from rltui.views.experiment import VIEW, state_cell
 from rltui.views.table import Cell
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fakes.experiment import knob, knob_table
 
-from rltui.core.config_report import KnobInfo
+from rltui.core.config.report import KnobInfo
 from rltui.views.knob import VIEW, change_text, knob_groups, readers_text
 from rltui.views.table import Cell
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.api import Orphan
+from rltui.core.experiment.api import Orphan
 from rltui.views.orphan import VIEW, orphan_details, orphan_text, owner_text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fakes.experiment import ORPHANS
 
-from rltui.core.api import Lost, Orphan, Plan
+from rltui.core.experiment.api import Lost, Orphan, Plan
 from rltui.views.plan import estimate_text, lost_text, plan_text
 
 

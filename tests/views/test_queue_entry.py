@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.fakes.experiment import NOW
 from tests.fakes.runs import run_row
 
-from rltui.core.queue import QueueEntry, RunQueue
-from rltui.core.runs import RunRow
+from rltui.core.runs.queue import QueueEntry, RunQueue
+from rltui.core.runs.row import RunRow
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts, queued_runs
 
 

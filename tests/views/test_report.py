@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rltui.core.compare import comparison
-from rltui.core.runs import RunId, RunRow
+from rltui.core.runs.compare import comparison
+from rltui.core.runs.row import RunId, RunRow
 from rltui.views.report import RunReport
 
 

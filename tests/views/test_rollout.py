@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rltui.core.rollouts import BatchSummary, Sample, SampleGroup
+from rltui.core.rollouts.batches import BatchSummary, Sample, SampleGroup
 from rltui.views.rollout import (
     GROUPS,
     SAMPLES,

@@ -7,7 +7,7 @@ import math
 import pytest
 from tests.fakes.runs import run_row
 
-from rltui.core.runs import RunRow
+from rltui.core.runs.row import RunRow
 from rltui.errors import UsageError
 from rltui.views.run import (
     DEFAULT_COLUMNS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.runs import RunRow
+from rltui.core.runs.row import RunRow
 from rltui.errors import UsageError
 from rltui.views.run_filter import parse_filter
 

@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.runs import run_row
 from tests.ui.run_cases import QUEUE, RUNS
 
-from rltui.core.runs import RunRow
+from rltui.core.runs.row import RunRow
 from rltui.views.run_filter import parse_filter
 from rltui.views.run_list import RunSelection, RunView, changes_among, line_key, shorten_changes, title_facts
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import platformdirs
 from pydantic import Field, StrictBool, ValidationError, field_validator
 
-from rltui.core.api import AlertSeverity
-from rltui.core.health import Thresholds
-from rltui.core.values import TomlTable, list_of_texts
+from rltui.base.values import TomlTable, list_of_texts
+from rltui.core.experiment.api import AlertSeverity
+from rltui.core.metrics.health import Thresholds
 from rltui.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def _by_id(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
 
 def location_of_key(file: ConfigFile, table: str, key: str) -> str:
     """`FILE:LINE:COLUMN` of `key`, dots and all, in a table of the file; `FILE` where it is not there."""
-    from rltui.core.toml import edit
-    from rltui.core.toml.values import format_key
+    from rltui.base.toml import edit
+    from rltui.base.toml.values import format_key
 
     candidates = ((table, key), (table, *key.split(".")))
     position = next(
@@ -131,7 +131,7 @@ def parse_settings(file: ConfigFile) -> Settings:
     Raises:
         ConfigError: as `load`.
     """
-    from rltui.services import model_errors
+    from rltui.services.config import model_errors
 
     try:
         return Settings.model_validate(file.data)

@@ -18,9 +18,9 @@ from textual.app import App, ComposeResult
 from textual.containers import Grid
 from textual.pilot import Pilot
 
-from rltui.core.log_lines import LogChange
-from rltui.core.metric_names import CONCEPTS
-from rltui.core.series import Series, SeriesKey
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.names import CONCEPTS
+from rltui.core.metrics.series import Series, SeriesKey
 
 STEPS = 10_000
 SERIES = 60

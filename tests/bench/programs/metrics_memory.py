@@ -7,12 +7,12 @@ from pathlib import Path
 
 import orjson
 
-from rltui.daemon.observation import ProgressTracker
 from rltui.frameworks.generic import GENERIC
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.rows import MetricSources
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.supervisor.observation import ProgressTracker
 
 what, folder = sys.argv[1], Path(sys.argv[2])
 file, control = folder / "metrics.jsonl", ControlFolder(folder)

@@ -15,7 +15,7 @@ from rltui.client.laptop.columns import (
     encode_columns,
     series_columns,
 )
-from rltui.core.series import Series
+from rltui.core.metrics.series import Series
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.lists(st.floats()), st.lists(st.integers(-128, 127)))

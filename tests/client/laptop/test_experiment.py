@@ -17,10 +17,10 @@ from rltui.client.laptop.runs import AllRuns, RemoteRuns
 from rltui.client.local_runs import LocalRuns
 from rltui.client.runs import Runs
 from rltui.client.transports.ssh import HostLink
-from rltui.core.api import Request, Status
-from rltui.core.config_report import KnobTable
-from rltui.core.forks import ForkRequest
-from rltui.core.runs import RunChange, RunRow
+from rltui.core.config.report import KnobTable
+from rltui.core.experiment.api import Request, Status
+from rltui.core.runs.forks import ForkRequest
+from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, LinkDownError, NotFoundError, RltuiError, UsageError
 
 

@@ -22,8 +22,8 @@ from rltui.client.laptop.server import RemoteHandle
 from rltui.client.transports.frames import Packet, PacketKind
 from rltui.client.transports.remote_machine import RemoteMachine
 from rltui.client.transports.ssh import HostLink, _refusal
-from rltui.core.rollouts import BatchKey
-from rltui.core.series import SeriesKey
+from rltui.core.metrics.series import SeriesKey
+from rltui.core.rollouts.batches import BatchKey
 from rltui.errors import RltuiError
 
 

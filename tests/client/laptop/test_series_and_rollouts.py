@@ -16,12 +16,12 @@ from rltui.client.laptop.rollouts import RemoteRollouts, new_rows, table_mark
 from rltui.client.laptop.series import RemoteSeries
 from rltui.client.transports.frames import Packet
 from rltui.client.transports.ssh import HostLink
-from rltui.core.log_lines import LogChange
-from rltui.core.rollouts import BatchKey, RolloutSource, Sample, SampleTable
-from rltui.core.series import NO_STEP, Rewind, SeriesKey, SeriesSource
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.series import NO_STEP, Rewind, SeriesKey, SeriesSource
+from rltui.core.rollouts.batches import BatchKey, RolloutSource, Sample, SampleTable
 from rltui.errors import ConflictError
 from rltui.services.metrics.store import SeriesReader, SeriesWriter
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.services.rollouts import open_rollouts
 
 LOSS = SeriesKey("trainer", "loss/mean")
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.config_report import KnobInfo
+from rltui.base.text import GIB
+from rltui.core.config.report import KnobInfo
 from rltui.core.gpu.advice import MOST_ADVISED, Case, advise
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.text import GIB
 from rltui.frameworks import roles
 from rltui.frameworks.memory_levers import LEVERS
-from rltui.views.gpu_advice import remedy
+from rltui.views.gpu.advice import remedy
 
 TORCH = OutOfMemory(
     kind="allocation",

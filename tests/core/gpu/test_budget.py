@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rltui.base.text import GIB
 from rltui.core.gpu.budget import (
     CONTEXT_BYTES,
     GRAPHS_BYTES,
@@ -19,7 +20,6 @@ from rltui.core.gpu.budget import (
     share_bytes,
     utilization_within,
 )
-from rltui.core.text import GIB
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.memory import MEMORY
 

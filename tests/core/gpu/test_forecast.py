@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rltui.base.text import GIB
 from rltui.core.gpu.budget import CONTEXT_BYTES, EngineMeasurements, EngineMemory, ModelShape
 from rltui.core.gpu.forecast import (
     MARGIN_BYTES,
@@ -16,9 +17,8 @@ from rltui.core.gpu.forecast import (
     worst_per_component,
 )
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReservation, GpuShare, MemoryVerdict
-from rltui.core.text import GIB
 from rltui.frameworks.engines.vllm import VLLM
-from rltui.views.gpu_forecast import memory_verdict, wait_text
+from rltui.views.gpu.forecast import memory_verdict, wait_text
 
 A = "/GPU-a"
 

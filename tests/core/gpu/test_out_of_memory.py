@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from rltui.base.text import GIB
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import (
     size_bytes,
@@ -9,8 +10,7 @@ from rltui.core.gpu.out_of_memory import (
     with_allocation_sizes,
 )
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.text import GIB
-from rltui.views.gpu_advice import failure_text
+from rltui.views.gpu.advice import failure_text
 
 ALLOCATION = OutOfMemory(
     kind="allocation",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rltui.core.gpu.forecast import MemoryUser, forecast
 from rltui.core.gpu.report import GpuDevice
 from rltui.core.gpu.training import Training, TrainingNeed, TrainingShape
-from rltui.views.gpu_forecast import memory_verdict
+from rltui.views.gpu.forecast import memory_verdict
 
 GIB = 1 << 30
 SEED = Training("sft", "Qwen3-0.6B", 4, 4096, 32, "data.micro_batch_size", "data.seq_len")

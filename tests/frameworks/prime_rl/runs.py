@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rltui.core.template import render, render_arguments
+from rltui.base.template import render, render_arguments
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, RunContext
-from rltui.services import layout_files
+from rltui.services.experiment import layout_files
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 CONTEXT = RunContext("/w", "/w/out", "/py", name="one", run=("uv", "run"), run_id="abc")

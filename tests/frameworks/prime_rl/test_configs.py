@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.frameworks.prime_rl.runs import DATA, of
 
-from rltui.core.knobs import Knob
+from rltui.core.config.knobs import Knob
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, OVERLAY, PARTS, SPLIT, snapshots

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.batch import BatchKnobs
-from rltui.core.config_report import DerivedValue
+from rltui.core.config.batch import BatchKnobs
+from rltui.core.config.report import DerivedValue
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.frameworks.prime_rl.configs import CURRENT, MERGED, SPLIT

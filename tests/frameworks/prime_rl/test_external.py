@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.frameworks.prime_rl.runs import CONTEXT, files, of_text, with_devices
 
-from rltui.core.layout_instances import expand_instances
-from rltui.core.template import Missing
+from rltui.base.template import Missing
+from rltui.core.experiment.instances import expand_instances
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.launch import ServiceCall
-from rltui.services import layout_files
+from rltui.services.experiment import layout_files
 
 URL = "http://gpu-2:9000/v1"
 FOUR = with_devices("0", "1", "2", "3")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.frameworks.prime_rl.runs import CONTEXT, commands, files, of, of_text, with_devices
 
-from rltui.core.template import Missing
+from rltui.base.template import Missing
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import RunContext
 from rltui.frameworks.launch import Resolution

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rltui.core.log_lines import decode_line
+from rltui.core.logs.lines import decode_line
 from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
 
 LOGS = Path(__file__).parents[2] / "data/prime_rl/logs"

@@ -107,7 +107,7 @@ def first(values: Iterable[object], depth: int) -> str | None:
     return next((kind for value in values if (kind := carried(value, depth))), None)
 
 
-if (path := os.environ.get("RLTUI_HOUSE_TRACE")) and "rltui.daemon" in sys.orig_argv:
+if (path := os.environ.get("RLTUI_HOUSE_TRACE")) and "rltui.supervisor" in sys.orig_argv:
     walks = Walks(path)
     threading.setprofile(walks)
     sys.setprofile(walks)

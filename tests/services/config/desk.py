@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.core.api import Request
-from rltui.core.journal import JournalEntry
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.experiment.api import Request
+from rltui.core.experiment.journal import JournalEntry
 from rltui.frameworks.generic import GENERIC
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.history import EditHistory
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.journal import Journal
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.journal import Journal
 
 
 class Desk:

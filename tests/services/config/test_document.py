@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.config_report import KnobInfo, KnobTable
-from rltui.core.toml.scan import scan
+from rltui.base.toml.scan import scan
+from rltui.core.config.report import KnobInfo, KnobTable
 from rltui.errors import ConfigError, ConflictError, ExitCode, NotFoundError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.tinyrl import TINYRL

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.params import slow_but
 
-from rltui.core.config_report import KnobInfo
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.report import KnobInfo
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.tinyrl import TINYRL

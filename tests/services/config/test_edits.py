@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.services.config.desk import Desk
 
-from rltui.core.api import Request
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.experiment.api import Request
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config import history
 

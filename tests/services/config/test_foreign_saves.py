@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.saving_editor import Saves, saving_editor
 from tests.services.config.desk import Desk
 
-from rltui.core.api import Request
+from rltui.core.experiment.api import Request
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config import writing
 from rltui.services.config.change import FileChange

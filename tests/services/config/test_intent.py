@@ -8,10 +8,10 @@ import pytest
 from tests.services.config.desk import Desk
 from tests.services.config.system_calls import CALLS, die, instead_of_call, is_killed
 
-from rltui.core.journal import JournalEntry
+from rltui.core.experiment.journal import JournalEntry
 from rltui.errors import ConflictError
 from rltui.services.config.config_file import sha_of
-from rltui.services.runs.journal import Journal, read_journal
+from rltui.services.experiment.journal import Journal, read_journal
 
 OLD = "max_steps = 20\nname = 'a'\n"
 CALLS_IN_PLACE = (*CALLS, "pwrite", "ftruncate", "write")

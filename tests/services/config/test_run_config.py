@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from rltui.client.checking import identify
-from rltui.core.experiment_request import ConfigLine, ConfigOverlay, Override
+from rltui.core.experiment.request import ConfigLine, ConfigOverlay, Override
 from rltui.errors import ConfigError
-from rltui.services import checkout
 from rltui.services.config import origins
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
+from rltui.services.experiment import checkout
 
 DATA = Path(__file__).parents[2] / "data" / "prime_rl"
 B, C = DATA / "era_b/rl.toml", DATA / "era_c/rl.toml"

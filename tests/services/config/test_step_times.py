@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.config_report import DerivedValue
-from rltui.core.metrics import MetricSeries
+from rltui.core.config.report import DerivedValue
+from rltui.core.metrics.progress import MetricSeries
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.files import load_files, write_snapshot
 from rltui.services.config.step_times import StepSample, StepTimes, estimate_step
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.experiment.files import ControlFolder
 
 TOKENS_KEY = "train/agg/effective/agent/num_total_tokens/mean"
 

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.daemon.shim_harness import attempt, program
+from tests.hosts.shim_harness import attempt, program
 from tests.services.gpu.reports import GIB, NOW, component, device, holds, report, shares
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
-from rltui.core.api import Orphan
+from rltui.core.experiment.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.gpu.account import GpuOwners, LivingComponent
 from rltui.services.processes import ProcessId, descendants, send_signal
 from rltui.services.processes.identity import ProcessStat
 from rltui.services.processes.origin import REFRESH_S, ProcessTable
-from rltui.services.runs.experiment_files import ControlFolder
 
 __all__ = ["start"]  # a fixture, used by name
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from rltui.base.text import GIB
 from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, ModelShape
-from rltui.core.text import GIB
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.config.document import ConfigDocument
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.gpu.forecast import EngineHistory, read_engine_log
-from rltui.services.runs.experiment_files import ControlFolder
 
 DATA = Path(__file__).parents[2] / "data"
 

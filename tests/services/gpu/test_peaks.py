@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rltui.core.gpu.report import GpuShare
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.gpu.peaks import AttemptPeaks, newest_peaks, read_peaks
-from rltui.services.runs.experiment_files import ControlFolder
 
 
 def peak_after(peaks: AttemptPeaks, used_bytes: int, component: str = "trainer") -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rltui.core.layout import LogSpec
+from rltui.core.experiment.layout import LogSpec
 from rltui.services.logs.followed import NOTIFY_AFTER_S, SWITCH_AFTER_S, FollowedLogs
 
 T = 1_800_000_000.0

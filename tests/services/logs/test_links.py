@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.fakes.experiment import NOW, running_status
 
 from rltui.cli.status_text import as_text
-from rltui.core.api import Link
-from rltui.daemon.events import EventBus
-from rltui.daemon.observation import Observation
+from rltui.core.experiment.api import Link
+from rltui.services.experiment.journal import read_journal
 from rltui.services.logs.links import LinkFinder, find_link, links_in_journal
-from rltui.services.runs.journal import read_journal
+from rltui.supervisor.events import EventBus
+from rltui.supervisor.observation import Observation
 
 A, B = "https://wandb.ai/t/p/runs/aa", "https://wandb.ai/t/p/runs/bb"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.log_lines import Level, LineFilter
-from rltui.core.log_query import Query
+from rltui.core.logs.lines import Level, LineFilter
+from rltui.core.logs.query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs import search
 from rltui.services.logs.search import FileScan, display_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.log_lines import Level, LineFilter
+from rltui.core.logs.lines import Level, LineFilter
 from rltui.errors import RltuiError
 from rltui.services.logs.tail import CHUNK_BYTES, follow_lines, tail_lines
 

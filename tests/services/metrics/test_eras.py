@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rltui.core.metric_names import CONCEPTS, find, find_all, label_of
-from rltui.core.series import SeriesKey
+from rltui.core.metrics.names import CONCEPTS, find, find_all, label_of
+from rltui.core.metrics.series import SeriesKey
 from rltui.frameworks import registry
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.rows import MetricSources
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ControlFolder
 
 DATA = Path(__file__).parents[2] / "data"
 PRIME = registry.get("prime-rl")

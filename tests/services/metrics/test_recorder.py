@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from tests.fakes.frameworks import answering
 
-from rltui.core.metric_names import find
-from rltui.core.series import OWN_SOURCE, Series, SeriesKey
+from rltui.core.metrics.names import find
+from rltui.core.metrics.series import OWN_SOURCE, Series, SeriesKey
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
 from rltui.frameworks.progress import Progress
 from rltui.frameworks.run_settings import RunFiles
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.rows import MetricSources
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.metrics.store_index import INDEX
-from rltui.services.runs.experiment_files import ControlFolder
 
 PRINTED = answering(
     GENERIC,

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from tests.fakes.frameworks import answering
 
-from rltui.core.metrics import MetricSeries
-from rltui.daemon.observation import ProgressTracker
+from rltui.core.metrics.progress import MetricSeries
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
 from rltui.frameworks.progress import Fact, Progress
 from rltui.frameworks.run_settings import RunFiles
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics import rows as rows_module
 from rltui.services.metrics.rows import LINE_BYTES, MetricRows, MetricSources
 from rltui.services.metrics.sources import earlier_logs, newest_logs
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.supervisor.observation import ProgressTracker
 
 
 def read_row(component: str, line: str) -> Mapping[str, Any] | None:

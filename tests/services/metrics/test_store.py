@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rltui.core.log_lines import LogChange
-from rltui.core.series import NO_STEP, Rewind, SeriesKey
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.series import NO_STEP, Rewind, SeriesKey
 from rltui.services.metrics.store import SeriesReader, SeriesWriter, lock_of
 from rltui.services.metrics.store_index import INDEX
 from rltui.services.own_files import FileLock

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.daemon.shim_harness import attempt
+from tests.hosts.shim_harness import attempt
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.daemon.shim_harness import Attempt, attempt, program
+from tests.hosts.shim_harness import Attempt, attempt, program
 from tests.services.programs import Start, start
 from tests.waiting import retry_until
 
-from rltui.core.api import Orphan
+from rltui.core.experiment.api import Orphan
 from rltui.core.gpu.report import GpuDevice, GpuProcess, GpuReport
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.processes import Leftover, ProcessId, is_alive, read_process_id, send_signal
 from rltui.services.processes.orphans import described, foreign_processes, is_rltui
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 __all__ = ["start"]  # a fixture, used by name
 
@@ -109,7 +109,7 @@ def test_this_program_and_those_above_it_are_left_alone() -> None:
 
 def test_rltui_itself_is_left_alone(start: Start) -> None:
     code = "import time; time.sleep(1000)"
-    ours = start(sys.executable, "-c", code, "-m", "rltui.daemon")
+    ours = start(sys.executable, "-c", code, "-m", "rltui.supervisor")
     engine = start(sys.executable, "-c", code, "-m", "rltui.tinyrl")
     assert found(report(held(ours), held(engine))) == [engine.pid]
 
@@ -117,9 +117,10 @@ def test_rltui_itself_is_left_alone(start: Start) -> None:
 @pytest.mark.parametrize(
     ("command", "ours"),
     [
-        ("/usr/bin/python3 -m rltui.daemon /runs/out", True),
+        ("/usr/bin/python3 -m rltui.supervisor /runs/out", True),
         ("/usr/bin/python3 -m rltui up rl.toml", True),
         ("/usr/bin/python3 /home/a/.venv/bin/rltui -n one", True),
+        ("/usr/bin/python3 -I -S /x/rltui/hosts/shim/__main__.py /runs/out/.rltui", True),
         ("/usr/bin/python3 -I -S /x/rltui/daemon/shim/__main__.py /runs/out/.rltui", True),
         ("/usr/bin/python3 -m rltui.tinyrl trainer @ rl.toml", False),
         ("/usr/bin/python3 /home/a/rltui/train.py", False),

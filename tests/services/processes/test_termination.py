@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.daemon.shim_harness import attempt
+from tests.hosts.shim_harness import attempt
 from tests.waiting import retry_until
 
 from rltui.services.processes import ProcessId, termination

@@ -14,23 +14,23 @@ from typing import Any
 import pytest
 from tests.fakes.past_run import write_finished_run
 
-from rltui.core.runs import RunMetadata, RunOrigin, RunRow
-from rltui.core.states import Reason
+from rltui.core.experiment.states import Reason
+from rltui.core.runs.row import RunMetadata, RunOrigin, RunRow
 from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.services.experiment.files import ControlFolder, list_dir
+from rltui.services.experiment.registry import forget
 from rltui.services.runs import catalog, moved_folders, organize
-from rltui.services.runs.experiment_files import ControlFolder, list_dir
-from rltui.services.runs.experiments import forget
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.moved_folders import gone_reason
-from rltui.services.runs.references import find_run
-from rltui.services.runs.run_metadata import (
+from rltui.services.runs.metadata import (
     change_metadata,
     new_metadata,
     path_id,
     read_metadata,
     save_metadata,
 )
-from rltui.services.runs.run_row import RunReader
+from rltui.services.runs.moved_folders import gone_reason
+from rltui.services.runs.references import find_run
+from rltui.services.runs.row import RunReader
 
 UNSEEN = "how orchestrator and trainer ended is unknown: killed, or the machine was restarted"
 
@@ -166,7 +166,7 @@ def test_a_run_whose_folder_cannot_be_written_has_the_id_of_its_path(
         raise RltuiError("cannot write run.json: Read-only file system")
 
     record = write_finished_run(tmp_path / "out" / "a")
-    monkeypatch.setattr("rltui.services.runs.run_metadata.save_metadata", full)
+    monkeypatch.setattr("rltui.services.runs.metadata.save_metadata", full)
     index = RunIndex()
     catalog.catch_up(index)
     assert find_run(index, "a").id == path_id(record.control.path)

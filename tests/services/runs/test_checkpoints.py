@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from tests.fakes.past_run import write_attempt
 
-from rltui.core.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, PrunePlan, Retention, prune_plan
+from rltui.core.runs.checkpoints import BEING_WRITTEN, HIGHEST, NEWEST, PrunePlan, Retention, prune_plan
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.prime_rl.generation import CURRENT, MERGED, SPLIT
 from rltui.frameworks.tinyrl import TINYRL
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics.store import SeriesWriter
 from rltui.services.runs.checkpoints import CheckpointContext, CheckpointReader, delete, take_away
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.run_folder import RunFolder
+from rltui.services.runs.folder import RunFolder
 
 TRAINER, ORCHESTRATOR = "trainer/.metadata", "orchestrator/progress.pt"
 MAIN, OTHER = "checkpoints/step_{}", "run_default/checkpoints/step_{}"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.text import GIB
+from rltui.base.text import GIB
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.runs import disk
 from rltui.services.runs.disk import DiskMeter, DiskReading, disk_forecast, is_pruned, size_of, still_to_come
-from rltui.services.runs.run_folder import RunFolder
+from rltui.services.runs.folder import RunFolder
 
 RUN = "/data/run"
 

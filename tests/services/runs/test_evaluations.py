@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rltui.core.evals import EvalRequest, Evaluation, QueuedEval
+from rltui.core.runs.evals import EvalRequest, Evaluation, QueuedEval
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.runs.evaluations import EvalFolder, EvalQueue, finished_rollouts, read_results
-from rltui.services.runs.experiment_files import ControlFolder
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

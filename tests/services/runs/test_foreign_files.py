@@ -19,12 +19,12 @@ from tests.foreign import changed, example_counts, examples, values
 from rltui import paths
 from rltui.client.observation import add
 from rltui.client.queue import commands
-from rltui.core.queue import LaunchEnvironment, QueueEntry, RunQueue
-from rltui.core.runs import RunChange
+from rltui.core.runs.queue import LaunchEnvironment, QueueEntry, RunQueue
+from rltui.core.runs.row import RunChange
 from rltui.errors import RltuiError
 from rltui.scheduler.queue_scheduler import QueueScheduler
+from rltui.services.experiment.registry import listed_experiments
 from rltui.services.runs import catalog, organize
-from rltui.services.runs.experiments import listed_experiments
 from rltui.services.runs.index import RunIndex
 
 SHEET: dict[str, Any] = {

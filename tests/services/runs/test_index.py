@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.runs import RunConfigFile, RunRow
+from rltui.core.runs.row import RunConfigFile, RunRow
 from rltui.errors import RltuiError
 from rltui.services.runs.index import IndexBusyError, RunIndex
 

@@ -9,7 +9,7 @@ import pytest
 
 from rltui.errors import NotFoundError, UsageError
 from rltui.frameworks.run_settings import RunFiles
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.runs.observed import DetectedRun, find_run, written_max_steps
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from tests.fakes.past_run import write_finished_run
 
-from rltui.core.runs import RunChange, RunRow
+from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.registry import find_experiment
 from rltui.services.own_files import FileLock
 from rltui.services.runs import catalog, organize
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.metadata import new_metadata, read_metadata, save_metadata
 from rltui.services.runs.moved_folders import TRASH
 from rltui.services.runs.organize import RunRetention, change_run, retention_plan
 from rltui.services.runs.references import find_run
-from rltui.services.runs.run_metadata import new_metadata, read_metadata, save_metadata
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_full_disk_keeps_no_run_from_the_trash(
         raise RltuiError("cannot write run.json: No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("rltui.services.runs.run_metadata.save_metadata", full)
+        patched.setattr("rltui.services.runs.metadata.save_metadata", full)
         gone = organize.trash(index, find_run(index, "a"))
     assert organize.is_in_trash(gone)
     assert gone.trashed_at is not None

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from rltui import paths
-from rltui.core.provenance import DataPrint, Provenance, differences
+from rltui.core.runs.provenance import DataPrint, Provenance, differences
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFile
-from rltui.services.layout_files import load
+from rltui.services.experiment.layout_files import load
 from rltui.services.runs.provenance import ProvenanceCollector, latest
 
 GPU = {"3": "NVIDIA H200"}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.fakes.past_run import write_finished_run
 
-from rltui.core.runs import RunId, RunRow
+from rltui.core.runs.row import RunId, RunRow
 from rltui.errors import UsageError
+from rltui.services.experiment.registry import experiment_above
 from rltui.services.runs import catalog
-from rltui.services.runs.experiments import experiment_above
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.references import find_run
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from rltui.core.api import Request
+from rltui.core.experiment.api import Request
 from rltui.frameworks import registry
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.runs.folder import RunFolder
 from rltui.services.runs.resume import ResumePoints
-from rltui.services.runs.run_folder import RunFolder
 
 START = Request(action="start")
 

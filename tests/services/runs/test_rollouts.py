@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 from tests.fakes import rollouts as fakes
 
-from rltui.core.rollouts import (
+from rltui.core.rollouts.batches import (
     ABANDONED,
     ALL,
     BatchKey,
@@ -23,7 +23,7 @@ from rltui.core.rollouts import (
     prompt_text,
 )
 from rltui.errors import ConflictError, RltuiError
-from rltui.services.runs.rollouts import chunks, files, open_rollouts
+from rltui.services.rollouts import chunks, files, open_rollouts
 
 
 def read(folder: Path, *keys: BatchKey) -> RolloutSource:

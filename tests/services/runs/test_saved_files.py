@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rltui.errors import RltuiError
-from rltui.services.runs.experiment_files import SavedFiles
+from rltui.services.experiment.files import SavedFiles
 
 
 def test_pins_come_back(tmp_path: Path) -> None:

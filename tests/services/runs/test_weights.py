@@ -13,8 +13,8 @@ from tests.fakes.requests import run_of
 
 from rltui.client import draft
 from rltui.errors import ConfigError, RltuiError
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.runs import weights
-from rltui.services.runs.experiment_files import ExperimentRecord
 
 
 def safetensors(path: Path, *, cut: int = 0) -> None:

@@ -7,9 +7,9 @@ import math
 import pytest
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, by_time, example_run
 
-from rltui.core.annotations import Annotation, AnnotationKind
-from rltui.core.log_lines import LogChange
-from rltui.core.series import Rewind, SeriesKey
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.annotations import Annotation, AnnotationKind
+from rltui.core.metrics.series import Rewind, SeriesKey
 from rltui.ui.charts.captions import line_below
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run

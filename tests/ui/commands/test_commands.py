@@ -12,10 +12,10 @@ from tests.ui.checkpoint_cases import with_checkpoints
 from tests.ui.run_cases import RUNS
 from tests.ui.trouble import REMEDIES, backoff_status, out_of_memory_status
 
-from rltui.core.api import ComponentStatus, Plan, Request
-from rltui.core.config_report import Problem
+from rltui.core.config.report import Problem
+from rltui.core.experiment.api import ComponentStatus, Plan, Request
+from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import Remedy
-from rltui.core.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.checkpoints import CheckpointCommands

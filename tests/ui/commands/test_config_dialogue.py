@@ -25,9 +25,9 @@ from tests.ui.config_cases import (
 )
 from textual.app import App, SuspendNotSupported
 
-from rltui.core.api import Plan, Request
-from rltui.core.config_report import KnobInfo, Problem
-from rltui.core.states import ComponentState
+from rltui.core.config.report import KnobInfo, Problem
+from rltui.core.experiment.api import Plan, Request
+from rltui.core.experiment.states import ComponentState
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.ui.commands.config import ConfigCommands
 from rltui.ui.commands.experiment import ExperimentCommands

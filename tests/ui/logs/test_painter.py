@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.style import Style
 
-from rltui.core.log_lines import Level, SgrStyle
+from rltui.core.logs.lines import Level, SgrStyle
 from rltui.ui.logs.model import Tint, VisibleRow
 from rltui.ui.logs.painter import PARTS, LogPainter
 from rltui.ui.logs.rows import Piece, TextRow, TextStyle

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from rich.cells import cell_len
 
-from rltui.core.log_lines import Level, SgrStyle
-from rltui.core.log_query import Query
+from rltui.core.logs.lines import Level, SgrStyle
+from rltui.core.logs.query import Query
 from rltui.ui.logs.rows import Display, LogRows, Piece, TextStyle, cut_cells, wrap_cuts
 
 

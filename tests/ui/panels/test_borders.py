@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.layout import Screen
+from rltui.core.experiment.layout import Screen
 from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.panels.geometry import Border, PanelState, fit
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.layout import Screen
+from rltui.core.experiment.layout import Screen
 from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.panels.geometry import Attention, Geometry, PanelState, fit
 

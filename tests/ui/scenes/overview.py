@@ -35,7 +35,7 @@ from tests.ui.trouble import (
 )
 from tests.ui.watch_cases import LOG_IDS, watching
 
-from rltui.core.api import Status
+from rltui.core.experiment.api import Status
 from rltui.ui.app import RltuiApp
 
 RUNNING = "● running · step 12/20 "

@@ -13,7 +13,7 @@ from tests.ui.run_cases import LONG_SWEEP, QUEUE, RUNS
 from tests.ui.scenes.scene import Scene, scene
 from textual.pilot import Pilot
 
-from rltui.core.runs import RunRow
+from rltui.core.runs.row import RunRow
 from rltui.ui.app import RltuiApp
 from rltui.ui.widgets.row_list import RowList
 

@@ -33,12 +33,12 @@ from tests.ui.conftest import make_app, press, until
 from textual.screen import Screen
 from textual.strip import Strip
 
-from rltui.core.api import Alert
-from rltui.core.checkpoints import Checkpoint, CheckpointReport
-from rltui.core.config_report import Problem
+from rltui.core.config.report import Problem
+from rltui.core.experiment.api import Alert
+from rltui.core.experiment.journal import JournalEntry
 from rltui.core.gpu.report import GpuReport
-from rltui.core.journal import JournalEntry
-from rltui.core.series import SeriesKey
+from rltui.core.metrics.series import SeriesKey
+from rltui.core.runs.checkpoints import Checkpoint, CheckpointReport
 from rltui.errors import RltuiError
 from rltui.ui.dialogs.base import show_error
 from rltui.ui.messages import NotifyingApp

@@ -16,7 +16,7 @@ from rltui.cli.terminal import CleanStream
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConfigError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 
 if TYPE_CHECKING:
     from rltui import settings
@@ -169,7 +169,7 @@ def _show_app(
 
     from rich.console import Console
 
-    from rltui.services import subprocesses
+    from rltui.services.processes import subprocesses
     from rltui.ui.app import RltuiApp
 
     keys, trouble = load_keys()

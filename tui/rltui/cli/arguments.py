@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from rltui.base.text import parse_number
 from rltui.cli.command import (
     Argument,
     argument,
@@ -18,12 +19,11 @@ from rltui.cli.command import (
     section,
     switch,
 )
-from rltui.core.text import parse_number
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
-    from rltui.core.forks import CheckpointChoice
-    from rltui.core.times import Moment
+    from rltui.base.times import Moment
+    from rltui.core.runs.forks import CheckpointChoice
     from rltui.frameworks.launchers.line import Options
 
 _LONGEST_STEP = 15
@@ -62,7 +62,7 @@ def step(text: str) -> int:
 
 
 def checkpoint(text: str) -> CheckpointChoice:
-    from rltui.core.forks import parse_checkpoint
+    from rltui.core.runs.forks import parse_checkpoint
 
     try:
         return parse_checkpoint(text)
@@ -81,7 +81,7 @@ def positive(text: str) -> int:
 
 
 def moment(text: str) -> Moment:
-    from rltui.core.times import Moment, parse_moment
+    from rltui.base.times import Moment, parse_moment
 
     if text.isdecimal() and len(text) <= _LONGEST_STEP and int(text) < _FIRST_TIME:
         return Moment(step=int(text))
@@ -92,14 +92,14 @@ def moment(text: str) -> Moment:
 
 
 def moment_of_step(text: str) -> Moment:
-    from rltui.core.times import Moment
+    from rltui.base.times import Moment
 
     return Moment(step=step(text))
 
 
 def age_s(option: str, text: str) -> float:
     """Parse the value of an option that says how old things are."""
-    from rltui.core.times import parse_span
+    from rltui.base.times import parse_span
 
     age = parse_span(text)
     if age is None:

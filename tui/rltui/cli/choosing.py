@@ -9,18 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rltui.base.text import join_words
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments
 from rltui.cli.output import collected_json, print_json
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.text import join_words
 from rltui.errors import RltuiError, UsageError
-from rltui.services.runs.experiment_files import NAME_PATTERN, ExperimentRecord
-from rltui.services.runs.experiments import experiment_above, find_experiment, known_experiments
+from rltui.services.experiment.files import NAME_PATTERN, ExperimentRecord
+from rltui.services.experiment.registry import experiment_above, find_experiment, known_experiments
 
 if TYPE_CHECKING:
-    from rltui.core.runs import RunRow
+    from rltui.core.runs.row import RunRow
     from rltui.frameworks.base import Framework
     from rltui.services.runs.index import RunIndex
 
@@ -201,7 +201,7 @@ def _split(reference: str) -> tuple[str, str]:
 
 
 def _is_certain(word: str) -> bool:
-    from rltui.core.runs import BEST
+    from rltui.core.runs.row import BEST
     from rltui.services.runs.index import RunIndex
     from rltui.services.runs.references import find_exactly, rank_of
 
@@ -268,8 +268,8 @@ def _is_of(record: ExperimentRecord, folder: Path) -> bool:
 
 def _suggest_component(word: str, error: UsageError, arguments: Arguments) -> None:
     """Correct the error about a first word that names no run, if it is a component or looks like one."""
-    from rltui.core.text import closest
-    from rltui.services import layout_files  # pydantic takes 60 ms
+    from rltui.base.text import closest
+    from rltui.services.experiment import layout_files  # pydantic takes 60 ms
 
     with suppress(RltuiError):
         ids = [

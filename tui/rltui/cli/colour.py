@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, AnyBadge, Role
+from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, AnyBadge, Role
 
 When = Literal["auto", "always", "never"]
 

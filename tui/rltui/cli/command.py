@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
+from rltui.base.text import unknown_name
 from rltui.cli.command_list import SENTENCES, VERBS, sentence_of
 from rltui.core import hints
-from rltui.core.text import unknown_name
 from rltui.errors import UsageError
 
 _ENDING = {None: "", "?": "", "*": "…", "+": "…"}

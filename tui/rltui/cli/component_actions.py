@@ -17,16 +17,16 @@ from rltui.cli.waiting import (
     wait_for_first_attempt,
 )
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 
 if TYPE_CHECKING:
-    from rltui.core.api import Request
+    from rltui.core.experiment.api import Request
 
 
 def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -> int:
     from rltui.client.down import visited_supervisor
     from rltui.client.reader import ExperimentReader
-    from rltui.core.api import Request
+    from rltui.core.experiment.api import Request
     from rltui.services.runs.observed import refuse_observed
 
     record, components = choose(arguments, acts=True)

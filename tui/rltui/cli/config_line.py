@@ -13,7 +13,7 @@ from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import LauncherLine, Options, is_file_sign, is_option
 
 if TYPE_CHECKING:
-    from rltui.core.experiment_request import ConfigLine, Override
+    from rltui.core.experiment.request import ConfigLine, Override
 
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 _CLOSE_OPTION = 0.8
@@ -64,7 +64,7 @@ class ConfigArguments:
         self.edits: dict[str, str] = {}
         """Value of each knob behind `--set`."""
         if self._assignments:
-            from rltui.core.knobs import split_assignments  # only where there are some
+            from rltui.core.config.knobs import split_assignments  # only where there are some
 
             self.edits = split_assignments(self._assignments)
 
@@ -160,7 +160,7 @@ def config_line_of(arguments: Arguments) -> ConfigLine:
     Raises:
         ConfigError: if a folder has no config.
     """
-    from rltui.core.experiment_request import ConfigLine, ConfigOverlay
+    from rltui.core.experiment.request import ConfigLine, ConfigOverlay
     from rltui.services.config.files import named, with_companion_files  # only where a config is looked into
 
     config: ConfigArguments = arguments.config_line
@@ -178,6 +178,6 @@ def config_line_of(arguments: Arguments) -> ConfigLine:
 
 
 def overrides_of(config: ConfigArguments) -> tuple[Override, ...]:
-    from rltui.core.experiment_request import Override
+    from rltui.core.experiment.request import Override
 
     return tuple(Override(key, values) for key, values in config.overrides.items())

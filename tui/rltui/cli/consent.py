@@ -1,4 +1,4 @@
-"""Asks on the command line before something is lost: see `core/consent.py`."""
+"""Asks on the command line before something is lost: see `core/experiment/consent.py`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rltui.cli.terminal import confirm
 from rltui.errors import UsageError
 
 if TYPE_CHECKING:
-    from rltui.core.api import Loss, Plan, Request
-    from rltui.core.consent import Verb
+    from rltui.core.experiment.api import Loss, Plan, Request
+    from rltui.core.experiment.consent import Verb
 
 
 def require_consent(
@@ -30,8 +30,8 @@ def require_consent(
     Raises:
         UsageError: if a person says no, or nobody is there to be asked and too much would be lost.
     """
-    from rltui.core.api import Loss  # pydantic behind it takes 0.1 s
-    from rltui.core.consent import LOSSES, Decision, decide
+    from rltui.core.experiment.api import Loss  # pydantic behind it takes 0.1 s
+    from rltui.core.experiment.consent import LOSSES, Decision, decide
 
     loss = LOSSES[verb] if loss is None else loss
     assert loss is not None, f"only its plan says what {verb} loses"
@@ -66,7 +66,7 @@ def require_plan_consent(
     Raises:
         UsageError: as `require_consent`.
     """
-    from rltui.core.consent import loss_of_plan, with_consent
+    from rltui.core.experiment.consent import loss_of_plan, with_consent
 
     if plan.blocked and not plan.conflicts:
         return request

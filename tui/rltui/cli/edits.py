@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from rltui.base.text import duration
 from rltui.cli.choosing import choose_framework
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments
@@ -20,14 +21,13 @@ from rltui.cli.waiting import request_plan, should_wait, styled_plan_text, wait_
 from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.core import hints
-from rltui.core.text import duration
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import name_if_needed
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import name_if_needed
 
 if TYPE_CHECKING:
-    from rltui.core.api import Plan, Request
-    from rltui.core.config_report import Problem
+    from rltui.core.config.report import Problem
+    from rltui.core.experiment.api import Plan, Request
     from rltui.services.config.proposal import Proposal
 
 
@@ -38,7 +38,7 @@ def edit_request(
     edits: Mapping[str, object] | None = None,
     force: bool = False,
 ) -> Request:
-    from rltui.core.api import Request
+    from rltui.core.experiment.api import Request
 
     if arguments.begin is not None and not arguments.restart:
         raise UsageError("--from needs --restart", hint="add --restart, or leave --from out")
@@ -131,7 +131,7 @@ def _plan_of(
     proposal: Proposal, *, base: Mapping[str, str] = MappingProxyType({}), more: tuple[Problem, ...] = ()
 ) -> Plan:
     """The plan of an edit that restarts nothing. `more`: problems besides its own."""
-    from rltui.core.api import Plan
+    from rltui.core.experiment.api import Plan
 
     return Plan(
         action=proposal.action,
@@ -152,7 +152,7 @@ def execute_edit(
     name: str | None = None,
 ) -> Plan:
     """Plan an edit, show it, and make it once it is agreed to."""
-    from rltui.core.refusal import refuse_errors, refuse_undo
+    from rltui.core.experiment.refusal import refuse_errors, refuse_undo
 
     plan = request_plan("plan", request)
     more = "; without --plan, the framework's own validators decide" if request.unasked else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, cast, get_args
 
+from rltui.base.text import unknown_name
 from rltui.cli.colour import When
 from rltui.cli.command import argument, flag, section
-from rltui.core.text import unknown_name
 from rltui.errors import UsageError
 
 HELP = (

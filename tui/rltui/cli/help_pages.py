@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rltui.cli.arguments import JOB
 from rltui.cli.command_help import PAGES, exit_code_lines, options_text
-from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
+from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
 from rltui.views.experiment import exit_code
 
 

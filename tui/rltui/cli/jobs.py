@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rltui.cli.command import Arguments
 from rltui.cli.terminal import confirm
-from rltui.core.host_options import HostOptions
+from rltui.core.hosts.options import HostOptions
 from rltui.errors import UsageError
 
 _KIND = "slurm"

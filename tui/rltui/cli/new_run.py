@@ -25,8 +25,8 @@ from rltui.paths import require_folder
 if TYPE_CHECKING:
     from rltui.client.draft import ConfiguredRequest
     from rltui.client.starting import FirstStart
-    from rltui.core.evals import EvalRequest
-    from rltui.core.experiment_request import ExperimentRequest
+    from rltui.core.experiment.request import ExperimentRequest
+    from rltui.core.runs.evals import EvalRequest
 
 
 def start_headless(
@@ -45,7 +45,7 @@ def start_headless(
     may go back in an earlier run, whether its user agrees to what that loses. `only_plan`: print the plan.
     """
     from rltui.client import creation, starting
-    from rltui.core.consent import loss_of_plan
+    from rltui.core.experiment.consent import loss_of_plan
 
     def agree(first: FirstStart) -> bool:
         plan, request = first.plan, first.request
@@ -98,7 +98,7 @@ def request_of(arguments: Arguments) -> ExperimentRequest:
         ConfigError: if a folder has no config.
         NotFoundError: if the workspace does not exist.
     """
-    from rltui.core.experiment_request import ExperimentRequest
+    from rltui.core.experiment.request import ExperimentRequest
 
     begin = getattr(arguments, "begin", None)
     if begin is not None and arguments.new:
@@ -133,7 +133,7 @@ def _layout(layout: str | None, *, has_files: bool) -> str | None:
     """The layout as it is found from any folder: its path, or the name of one."""
     if layout is None or (has_files and not Path(layout).is_file()):
         return layout
-    from rltui.services import layout_files
+    from rltui.services.experiment import layout_files
 
     return str(layout_files.find(layout, Path.cwd()))
 

@@ -53,7 +53,7 @@ def parse(argv: list[str]) -> Arguments:
 
 def unknown_words(command: Command, words: Sequence[str]) -> UsageError:
     """The error for words that no argument of the command takes; the first of them is named."""
-    from rltui.core.text import unknown_name
+    from rltui.base.text import unknown_name
 
     word, hint = words[0].partition("=")[0], hints.OPTIONS(command=command.name.split())
     if word.startswith("-"):
@@ -102,8 +102,8 @@ def _refuse_unless_run(word: str) -> None:
     Raises:
         UsageError: if it is refused.
     """
+    from rltui.base.text import did_you_mean
     from rltui.cli.choosing import choose_named
-    from rltui.core.text import did_you_mean
     from rltui.services.runs.index import RunIndex
 
     if word in FORMER:

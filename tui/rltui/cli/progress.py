@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 
+from rltui.base.text import duration
 from rltui.cli.table import clip, room
 from rltui.cli.terminal import InPlace, can_be_drawn_on
-from rltui.core.text import duration
 
 _QUIET_S = 0.5
 _TICK_S = 1.0

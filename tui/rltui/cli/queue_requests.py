@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.base.text import count_text
 from rltui.cli.arguments import CREATION, positive
 from rltui.cli.command import Arguments, argument, flag, load, options_of, repeatable, switch
 from rltui.cli.new_run import request_of, requested_config
@@ -15,7 +16,6 @@ from rltui.cli.parser import parse
 from rltui.cli.progress import working
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
-from rltui.core.text import count_text
 from rltui.errors import UsageError
 from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import Options
@@ -23,7 +23,7 @@ from rltui.views.queue_entry import entry_document
 
 if TYPE_CHECKING:
     from rltui.client.queue.commands import QueueRequest
-    from rltui.core.queue import QueueEntry, QueueOptions
+    from rltui.core.runs.queue import QueueEntry, QueueOptions
 
 AFTER_REBOOT = switch(
     "--after-reboot",
@@ -83,7 +83,7 @@ def _split(argv: list[str], options: Options, *, has_axes: bool) -> tuple[list[s
 
 
 def queue_options(arguments: Arguments) -> QueueOptions:
-    from rltui.core.queue import QueueOptions
+    from rltui.core.runs.queue import QueueOptions
     from rltui.scheduler.stop_rules import check_rule
 
     for rule in arguments.stop_if:

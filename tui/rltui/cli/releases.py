@@ -24,17 +24,18 @@ from rltui.client.down import shut_down
 from rltui.client.draft import ConfiguredRequest
 from rltui.client.release import FILE, read_release, read_values, to_follow, write_layout
 from rltui.core import hints
-from rltui.core.experiment_request import ExperimentRequest
-from rltui.core.kubectl import Kubectl
+from rltui.core.experiment.request import ExperimentRequest
+from rltui.core.hosts.kubectl import Kubectl
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.charts import CHART
-from rltui.services import kube, subprocesses
-from rltui.services.checkout import NearbyCheckout
-from rltui.services.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
-from rltui.services.kube import ContainerPrograms, Pod, VolumeClaim
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.experiment.checkout import NearbyCheckout
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import find_experiment
+from rltui.services.hosts import kube
+from rltui.services.hosts.helm import Helm, ReleaseRequest, chart_folder, flat, values_files
+from rltui.services.hosts.kube import ContainerPrograms, Pod, VolumeClaim
+from rltui.services.processes import subprocesses
 
 _POLL_S = 2.0
 """Seconds between two polls of pods that are waited for."""

@@ -9,19 +9,19 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.text import duration
+from rltui.base.times import date_text
 from rltui.cli.colour import style, style_line
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_lines, view_shapes, wrap
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
-from rltui.core.run_state import FOLDER_DAMAGED, NO_ANSWER, Verdict
-from rltui.core.states import ALIVE_STATES, STALLED, Reason
-from rltui.core.text import duration
-from rltui.core.times import date_text
+from rltui.core.experiment.states import ALIVE_STATES, STALLED, Reason
+from rltui.core.runs.state import FOLDER_DAMAGED, NO_ANSWER, Verdict
 from rltui.errors import RltuiError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import BrokenExperiment, name_if_needed
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import BrokenExperiment, name_if_needed
 from rltui.views.component import LINK_SIGN, LOGS, VIEW, ListedComponent, is_long, server_text
 from rltui.views.experiment import badge_of, folder_text, status_cell, step_text
 from rltui.views.orphan import orphan_text
@@ -250,8 +250,8 @@ def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
     """
     if not component.get("out_of_memory"):
         return []
-    from rltui.core.api import ComponentStatus  # pydantic takes 60 ms
-    from rltui.views.gpu_advice import failure_text
+    from rltui.core.experiment.api import ComponentStatus  # pydantic takes 60 ms
+    from rltui.views.gpu.advice import failure_text
 
     status = ComponentStatus.model_validate(component)
     lines = [] if status.out_of_memory is None else [failure_text(status.out_of_memory)]
@@ -263,7 +263,7 @@ def remedy_command(remedy: Remedy, name: str | None = None) -> str:
     """A command that applies the remedy: `rltui set trainer.model.seq_len=2048 --restart`, or a restart that
     names components which read no such knob.
     """
-    from rltui.core.knobs import display
+    from rltui.core.config.knobs import display
 
     words = hints.edit_words(
         {key: None if value is None else display(value) for key, value in remedy.edits.items()}
@@ -277,7 +277,7 @@ def remedy_command(remedy: Remedy, name: str | None = None) -> str:
 def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
     if not evals:
         return []
-    from rltui.core.evals import QueuedEval  # pydantic takes 60 ms
+    from rltui.core.runs.evals import QueuedEval  # pydantic takes 60 ms
     from rltui.views.event import KINDS
 
     queued = map(QueuedEval.model_validate, evals)
@@ -290,7 +290,7 @@ def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
 def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[str]:
     if not orphans:
         return []
-    from rltui.core.api import Orphan  # pydantic takes 60 ms
+    from rltui.core.experiment.api import Orphan  # pydantic takes 60 ms
 
     lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
     return [*lines, f"    to end them: {hints.FREE_LEFTOVERS(name=name)}"]

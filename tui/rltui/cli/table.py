@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
+from rltui.base.text import truncate
 from rltui.cli.colour import strip_style, style, style_like
 from rltui.cli.terminal import displayable
-from rltui.core.text import truncate
 from rltui.views.table import Cell, Cut
 from rltui.views.table import Column as ViewColumn
 from rltui.views.table import Row as Resource

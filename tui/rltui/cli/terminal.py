@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO, cast
 
+from rltui.base.interpreter import OWN_PYTHON
+from rltui.base.text import escape_json, json_to_encoding, to_encoding, visible
 from rltui.cli.colour import MARK, MARKED, When, is_wanted, switch
-from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.text import escape_json, json_to_encoding, to_encoding, visible
 from rltui.errors import UsageError
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rltui.base.text import duration
 from rltui.cli.colour import style, style_diff, style_line
 from rltui.cli.command import Arguments
 from rltui.cli.progress import Waiting, call_after
@@ -16,15 +17,14 @@ from rltui.cli.status_text import gist_of, print_status
 from rltui.client.actor import actor
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.states import ALIVE_STATES, component_badge
-from rltui.core.text import duration
+from rltui.core.experiment.states import ALIVE_STATES, component_badge
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.services.runs.experiments import name_if_needed
+from rltui.services.experiment.registry import name_if_needed
 from rltui.views.component import host_texts, retry_text
 from rltui.views.plan import plan_text
 
 if TYPE_CHECKING:
-    from rltui.core.api import Plan, Request
+    from rltui.core.experiment.api import Plan, Request
 
 _LAST_LINES = 8
 _LINE_WIDTH = 200
@@ -34,7 +34,7 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 
 
 def request_plan(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
-    from rltui.core.api import Plan
+    from rltui.core.experiment.api import Plan
 
     params = request.model_copy(update={"by": actor()}).model_dump(mode="json")
     return Plan.model_validate(wire.call(method, params))
@@ -182,7 +182,7 @@ def _last_lines(log: str | None, end: int | None) -> list[str]:
     from rltui.services.redaction import without_secrets
 
     if end is not None:  # what it said of our signal is not why
-        from rltui.services.runs.attempt_end import last_lines  # knows the words of every framework
+        from rltui.services.experiment.attempt_end import last_lines  # knows the words of every framework
 
         lines = [without_secrets(line) for line in last_lines(Path(log), end=end) if line]
         return [line[:_LINE_WIDTH] for line in lines[-_LAST_LINES:]]

@@ -30,7 +30,7 @@ def _start() -> int:
     import json
 
     from rltui.client.starting import StartOrder, start_order
-    from rltui.core.api import ErrorReply
+    from rltui.core.experiment.api import ErrorReply
 
     try:
         started = start_order(StartOrder.model_validate_json(sys.stdin.read()))

@@ -9,22 +9,20 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rltui.base.interpreter import OWN_PYTHON
+from rltui.base.template import GIVEN, Missing, TemplateValue, placeholders, render
+from rltui.base.text import count_text, did_you_mean, join_words
 from rltui.core import hints
-from rltui.core.config_report import Blocker, Check, ForeignConfig, KnobTable, Problem
+from rltui.core.config.report import Blocker, Check, ForeignConfig, KnobTable, Problem
+from rltui.core.experiment.layout import ComponentSpec, Layout
+from rltui.core.experiment.servers import ServerAddress
 from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.layout import ComponentSpec, Layout
-from rltui.core.servers import ServerAddress
-from rltui.core.template import GIVEN, Missing, TemplateValue, placeholders, render
-from rltui.core.text import count_text, did_you_mean, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import CONFIG
-from rltui.services import layout_files
-from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import parse_file, read_file
 from rltui.services.config.document import ConfigDocument
@@ -32,6 +30,8 @@ from rltui.services.config.files import detect, load_files
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.origins import original_files
 from rltui.services.config.readers import shared_configs
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.checkout import NearbyCheckout
 
 _OF_THE_BOX = "gpus."
 """Placeholders of devices: what lacks is told with the memory plan."""

@@ -7,20 +7,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from rltui.base.text import join_words
 from rltui.client.checking import identify
 from rltui.client.draft import ConfiguredRequest, plan_record
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.config_data import value_at
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
-from rltui.core.text import join_words
+from rltui.core.config.data import value_at
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
 from rltui.frameworks.base import Framework
 from rltui.services.config import origins
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.recorded_config import recorded_config
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.recorded_config import recorded_config
 from rltui.services.runs.references import find_run
 
 ChooseId = Callable[[tuple[Path, ...]], str | None]

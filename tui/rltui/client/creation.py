@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from rltui import paths
+from rltui.base.text import join_words
 from rltui.client import down, launch
 from rltui.client.actor import actor
 from rltui.client.checking import check
@@ -18,23 +19,22 @@ from rltui.client.gpu import with_devices
 from rltui.client.ports import with_ports
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.api import Request
-from rltui.core.config_report import Problem, config_error
-from rltui.core.experiment_request import ConfigLine
-from rltui.core.runs import RunOrigin
-from rltui.core.text import join_words
+from rltui.core.config.report import Problem, config_error
+from rltui.core.experiment.api import Request
+from rltui.core.experiment.request import ConfigLine
+from rltui.core.runs.row import RunOrigin
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks import registry
 from rltui.services.config import origins
 from rltui.services.config.readers import readers_of
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.leases import save_lease
+from rltui.services.experiment.registry import find_experiment, forget
+from rltui.services.experiment.shell import make_room_for_files, save_shell
 from rltui.services.own_files import FileLock, make_folder
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, forget
 from rltui.services.runs.index import RunIndex
-from rltui.services.runs.leases import save_lease
-from rltui.services.runs.run_metadata import change_metadata, new_metadata, read_metadata, save_metadata
-from rltui.services.shell import make_room_for_files, save_shell
+from rltui.services.runs.metadata import change_metadata, new_metadata, read_metadata, save_metadata
 
 _LOCK_TIMEOUT_S = 60.0
 """Others who create experiments hold the lock for a second or two each, longer on a busy machine."""

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
 from rltui.core.gpu.devices import NO_DEVICES
 from rltui.errors import RltuiError
+from rltui.services.experiment.registry import check_name, free_name
 from rltui.services.own_files import free_path, make_folder
-from rltui.services.runs.experiments import check_name, free_name
 
 if TYPE_CHECKING:
     from rltui.client.starting import StartOrder
-    from rltui.core.evals import EvalRequest
+    from rltui.core.runs.evals import EvalRequest
 
 FOLDER = "outputs/demo"
 _FILES = ("rl.toml", "sft.toml")
@@ -59,7 +59,7 @@ def evaluations() -> tuple[EvalRequest, ...]:
     """Evaluations of the model before all training, before RL and after it; made at the end, so that they
     slow nothing.
     """
-    from rltui.core.evals import EvalRequest, EvalTarget
+    from rltui.core.runs.evals import EvalRequest, EvalTarget
 
     return tuple(
         EvalRequest(target=target, max_tokens=_MAX_TOKENS, when_done=True)

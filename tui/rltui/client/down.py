@@ -15,13 +15,14 @@ from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.core import hints
-from rltui.core.api import Down
+from rltui.core.experiment.api import Down
 from rltui.errors import RltuiError
-from rltui.services import layout_files, processes
+from rltui.services import processes
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.intent import IntentFile
+from rltui.services.experiment.registry import find_socket
 from rltui.services.processes import orphans, termination
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import find_socket
-from rltui.services.runs.intent import IntentFile
 
 _SHIM_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree."""

@@ -9,31 +9,36 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from rltui.base.text import join_words
 from rltui.client import launch
 from rltui.client.checking import cluster_layout, identify, runnable_layout
 from rltui.client.ports import inference_url
 from rltui.core import hints
-from rltui.core.api import Request
-from rltui.core.experiment_request import ExperimentRequest
-from rltui.core.host_options import HostOptions, lasting_options, merged_options
-from rltui.core.layout import Layout
-from rltui.core.layout_instances import used_instances
-from rltui.core.servers import server_url
-from rltui.core.text import join_words
+from rltui.core.experiment.api import Request
+from rltui.core.experiment.instances import used_instances
+from rltui.core.experiment.layout import Layout
+from rltui.core.experiment.request import ExperimentRequest
+from rltui.core.experiment.servers import server_url
+from rltui.core.hosts.options import HostOptions, lasting_options, merged_options
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.services import layout_files, trust
 from rltui.services.config import origins
 from rltui.services.config.files import load_files
 from rltui.services.config.run_config import RunConfig
+from rltui.services.experiment import layout_files, trust
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.experiment.leases import living
+from rltui.services.experiment.registry import (
+    check_new_record,
+    default_output_dir,
+    find_experiment,
+    free_name,
+)
 from rltui.services.own_files import free_path
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import check_new_record, default_output_dir, find_experiment, free_name
-from rltui.services.runs.leases import living
+from rltui.services.runs.folder import RunFolder
 from rltui.services.runs.observed import setup_of
 from rltui.services.runs.resume import ResumePoint, ResumePoints
-from rltui.services.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,23 +7,23 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rltui.base.questions import command, question
 from rltui.client import programs
-from rltui.core.api import Alert, Publication, Status
-from rltui.core.checkpoints import CheckpointReport
-from rltui.core.config_report import KnobTable
-from rltui.core.description import RunDescription
-from rltui.core.experiment_api import ExperimentApi
+from rltui.core.config.report import KnobTable
+from rltui.core.experiment.api import Alert, Publication, Status
+from rltui.core.experiment.description import RunDescription
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.experiment.layout import Screen
+from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.gpu.report import GpuReport
-from rltui.core.journal import JournalEntry
-from rltui.core.layout import Screen
-from rltui.core.log_lines import Level, LogEntry, LogScan, LogSource, MergedSource
-from rltui.core.questions import command, question
+from rltui.core.logs.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.runs.checkpoints import CheckpointReport
 from rltui.errors import RltuiError
 
 if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
-    from rltui.core.log_query import Query
-    from rltui.core.rollouts import RolloutSource
-    from rltui.core.series import SeriesSource
+    from rltui.core.logs.query import Query
+    from rltui.core.metrics.series import SeriesSource
+    from rltui.core.rollouts.batches import RolloutSource
 
 Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 """A pushed message: a new whole value replaces the older one of its type."""

@@ -8,26 +8,26 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rltui.base.text import join_words, numbered, size_text
 from rltui.client import creation
 from rltui.client.configured import configured
 from rltui.client.draft import ConfiguredRequest, plan_record
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.experiment_request import ConfigLine, ExperimentRequest
-from rltui.core.forks import CheckpointChoice, ForkPlan, ForkRequest, fork_name
-from rltui.core.host_options import lasting_options
-from rltui.core.runs import RunOrigin, RunRow
-from rltui.core.text import join_words, numbered, size_text
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest
+from rltui.core.hosts.options import lasting_options
+from rltui.core.runs.forks import CheckpointChoice, ForkPlan, ForkRequest, fork_name
+from rltui.core.runs.row import RunOrigin, RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.services import subprocesses
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.registry import find_experiment
 from rltui.services.own_files import make_folder
+from rltui.services.processes import subprocesses
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.disk import size_of
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.runs.folder import RunFolder, run_folder_of
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.references import find_run
-from rltui.services.runs.run_folder import RunFolder, run_folder_of
 
 _COPY_TIMEOUT_S = 6 * 3600.0
 

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rltui.base.text import gib, join_words
 from rltui.core import hints
+from rltui.core.experiment.layout import Layout
 from rltui.core.gpu.devices import NO_DEVICES, chosen_devices
 from rltui.core.gpu.forecast import has_little_room
 from rltui.core.gpu.report import GpuDevice, GpuReport, MemoryVerdict
 from rltui.core.gpu.reservations import other_experiments
-from rltui.core.layout import Layout
-from rltui.core.text import gib, join_words
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.launch import Launcher
+from rltui.services.experiment.registry import default_output_dir, known_experiments
 from rltui.services.gpu.account import read_once
 from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.gpu.cuda import visible_devices
 from rltui.services.gpu.forecast import Forecaster
-from rltui.services.launch import Launcher
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import default_output_dir, known_experiments
 from rltui.services.runs.observed import setup_of
-from rltui.views.gpu_forecast import worst_verdicts
+from rltui.views.gpu.forecast import worst_verdicts
 
 
 def named_devices(choice: str) -> str:

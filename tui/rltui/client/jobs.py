@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rltui.base.secrets import mask_text
 from rltui.client import launch
-from rltui.core.secrets import mask_text
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services import layout_files, slurm
-from rltui.services.job_status import read_job_status
-from rltui.services.launch import Launch, LaunchContext, Launcher
-from rltui.services.resolved_configs import Resolver
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.launch import Launch, LaunchContext, Launcher
+from rltui.services.experiment.resolved_configs import Resolver
+from rltui.services.hosts import slurm
+from rltui.services.hosts.job_status import read_job_status
 from rltui.services.runs.observed import setup_of
 
 _LAUNCHER_S = 300.0

@@ -13,8 +13,8 @@ from typing import Any
 
 from rltui import __version__
 from rltui.errors import RltuiError
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.own_files import file_fingerprint, read_own, write_atomically
-from rltui.services.runs.experiment_files import ExperimentRecord
 
 FILE_NAME = "last_status.json"
 

@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from rltui import paths
+from rltui.base.interpreter import module_command
 from rltui.client.last_status import saved_status
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S, SupervisorGoneError, Wire
 from rltui.core import hints
-from rltui.core.interpreter import module_command
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, find_socket, known_experiments, names_with_socket
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.registry import (
+    find_experiment,
+    find_socket,
+    known_experiments,
+    names_with_socket,
+)
 
 _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05
@@ -49,7 +54,7 @@ def _has_something_to_adopt(record: ExperimentRecord) -> bool:
 
 def _has_traces(record: ExperimentRecord) -> bool:
     from rltui.services import processes  # not needed while a supervisor answers
-    from rltui.services.runs.intent import IntentFile
+    from rltui.services.experiment.intent import IntentFile
 
     control = record.control
     attempts = processes.ProcessOwners().records(control.newest_attempts(), record.tag)
@@ -113,7 +118,7 @@ def choose(name: str) -> ExperimentRecord:
     """
     record = find_experiment(name)
     if record is None:
-        from rltui.core.text import unknown_name
+        from rltui.base.text import unknown_name
 
         raise unknown_name("experiment", name, [experiment.name for experiment in known_experiments()])
     return record
@@ -166,7 +171,9 @@ def wire_or_status(
     except SupervisorGoneError:
         if (status := saved_status(record)) is not None:
             if paths.queue_file().exists():
-                from rltui.services.queue_states import status_beside_queue  # knows runs: only with a queue
+                from rltui.services.runs.queue_states import (
+                    status_beside_queue,  # knows runs: only with a queue
+                )
 
                 status = status_beside_queue(record, status)
             return status
@@ -188,7 +195,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
         RltuiError: if tmux is missing or too old, or the supervisor dies; its last words are in the details.
     """
     # Here, since libtmux takes 0.1 s to import.
-    from rltui.services.shell import make_room_for_files
+    from rltui.services.experiment.shell import make_room_for_files
     from rltui.services.tmux import SUPERVISOR_WINDOW, TmuxHost
 
     tmux = TmuxHost(paths.tmux_socket())
@@ -199,7 +206,7 @@ def start_supervisor(record: ExperimentRecord) -> None:
     _bring_back(control, record)
     log_start = control.supervisor_log.stat().st_size if control.supervisor_log.exists() else 0
     session = paths.tmux_session(record.name)
-    argv = module_command("rltui.daemon", record.output_dir)
+    argv = module_command("rltui.supervisor", record.output_dir)
 
     def open_window() -> None:
         # Of several clients that come at once, all but the first are refused here, and wait like it.
@@ -266,8 +273,8 @@ def _no_terminal(record: ExperimentRecord, component: str) -> RltuiError:
     if component == "supervisor":
         return RltuiError("the supervisor has no terminal", hint=f"read its log: {control.supervisor_log}")
     if not attempts:
-        from rltui.core.text import unknown_name
-        from rltui.services import layout_files
+        from rltui.base.text import unknown_name
+        from rltui.services.experiment import layout_files
 
         component_ids = [spec.id for spec in layout_files.load_for(record).component]
         if component not in component_ids:

@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.interpreter import module_command
+from rltui.base.questions import Question, questions_of
 from rltui.client import launch, programs
 from rltui.client.actor import actor
 from rltui.client.experiment import (
@@ -29,28 +31,26 @@ from rltui.client.manual_components import (
 )
 from rltui.client.transports.supervisor import SupervisorClient
 from rltui.core import hints
-from rltui.core.api import Alert, Plan, Publication, Request, Status
-from rltui.core.checkpoints import CheckpointReport
-from rltui.core.config_report import KnobTable
-from rltui.core.description import RunDescription
-from rltui.core.interpreter import module_command
-from rltui.core.journal import JournalEntry
-from rltui.core.log_lines import Level, LogEntry, LogScan, LogSource, MergedSource
-from rltui.core.log_query import Query
-from rltui.core.questions import Question, questions_of
-from rltui.core.rollouts import RolloutSource
-from rltui.core.series import SeriesSource
-from rltui.core.states import ComponentState
+from rltui.core.config.report import KnobTable
+from rltui.core.experiment.api import Alert, Plan, Publication, Request, Status
+from rltui.core.experiment.description import RunDescription
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.experiment.states import ComponentState
+from rltui.core.logs.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.logs.query import Query
+from rltui.core.metrics.series import SeriesSource
+from rltui.core.rollouts.batches import RolloutSource
+from rltui.core.runs.checkpoints import CheckpointReport
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
-from rltui.services import layout_files
 from rltui.services.config.config_file import content_of
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ExperimentRecord, SavedFiles
+from rltui.services.experiment.journal import JournalFeed, journal_of
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.listing import all_logs
 from rltui.services.logs.merged import MergedLog, offset_at
 from rltui.services.logs.search import FileScan
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ExperimentRecord, SavedFiles
-from rltui.services.runs.journal import JournalFeed, journal_of
 
 if TYPE_CHECKING:
     from rltui.client.reader import ExperimentReader
@@ -252,7 +252,7 @@ class LocalExperiment(Experiment):
     # --- files ----------------------------------------------------------------------------------------------
 
     def read_run_id(self) -> str:
-        from rltui.services.runs.run_metadata import read_metadata  # the first frame need not wait for it
+        from rltui.services.runs.metadata import read_metadata  # the first frame need not wait for it
 
         sheet = read_metadata(self._control.path)
         return "" if sheet is None else sheet.id
@@ -296,7 +296,7 @@ class LocalExperiment(Experiment):
         return str(self._saved_files.save(name, text))
 
     def open_rollouts(self, folder: str = "") -> RolloutSource:
-        from rltui.services.runs.rollouts import open_rollouts  # the first frame need not wait for it
+        from rltui.services.rollouts import open_rollouts  # the first frame need not wait for it
 
         return open_rollouts(Path(folder or self.record.run_dir))
 

@@ -15,20 +15,20 @@ from rltui.client import launch
 from rltui.client.local_experiment import LocalExperiment
 from rltui.client.runs import Runs
 from rltui.core import hints
-from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunRow
-from rltui.core.series import SeriesSource
+from rltui.core.metrics.series import SeriesSource
+from rltui.core.rollouts.batches import RolloutSource
+from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.services.experiment.files import ControlFolder, same_folder
+from rltui.services.experiment.registry import find_experiment
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
-from rltui.services.runs.experiment_files import ControlFolder, same_folder
-from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import current_rows, silent_supervisors
 
 if TYPE_CHECKING:
-    from rltui.core.compare import Comparison
-    from rltui.core.forks import ForkPlan, ForkRequest
-    from rltui.core.queue import QueueAction, RunQueue
+    from rltui.core.runs.compare import Comparison
+    from rltui.core.runs.forks import ForkPlan, ForkRequest
+    from rltui.core.runs.queue import QueueAction, RunQueue
     from rltui.services.runs.index import RunIndex
     from rltui.views.report import Draw
 
@@ -163,7 +163,7 @@ class LocalRuns(Runs):
     # --- beside each other --------------------------------------------------------------------------------
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        from rltui.core.compare import compared_evals, compared_metrics, comparison
+        from rltui.core.runs.compare import compared_evals, compared_metrics, comparison
         from rltui.services.runs.evaluations import EvalFolder
 
         rows = [self._row(id_) for id_ in ids]
@@ -183,7 +183,7 @@ class LocalRuns(Runs):
         from rltui.client import starting
         from rltui.client.fork import plan_fork
         from rltui.client.queue import commands
-        from rltui.core.queue import QueueOptions
+        from rltui.core.runs.queue import QueueOptions
 
         if self.readonly:
             raise ConflictError("read-only client")
@@ -217,7 +217,7 @@ class LocalRuns(Runs):
         return SeriesReader(ControlFolder(Path(row.control).parent).series)
 
     def open_rollouts(self, id_: str) -> RolloutSource:
-        from rltui.services.runs.rollouts import open_rollouts
+        from rltui.services.rollouts import open_rollouts
 
         row = self._row(id_)
         return open_rollouts(Path(row.run_dir or row.folder))
@@ -239,7 +239,7 @@ class LocalRuns(Runs):
     # --- the queue ----------------------------------------------------------------------------------------
 
     def queue(self) -> RunQueue:
-        from rltui.services.queue_file import read_queue
+        from rltui.services.runs.queue_file import read_queue
 
         return read_queue()
 

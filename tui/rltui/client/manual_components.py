@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from rltui.core.api import Publication, Request
-from rltui.core.secrets import is_secret
-from rltui.core.text import unknown_name
+from rltui.base.secrets import is_secret
+from rltui.base.text import unknown_name
+from rltui.core.experiment.api import Publication, Request
 from rltui.errors import UsageError
-from rltui.services import layout_files
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.runs import weights
-from rltui.services.runs.experiment_files import ExperimentRecord
 
 SHELL, PUBLISH = "shell", "publish"
 _LONGEST_REPO = 96

@@ -14,17 +14,18 @@ from os import environ
 from pathlib import Path
 from typing import Any
 
-from rltui.core.hosts import NodeSpec
-from rltui.core.layout import Layout
-from rltui.core.text import join_words
+from rltui.base.text import join_words
+from rltui.core.experiment.layout import Layout
+from rltui.core.hosts.specs import NodeSpec
 from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.frameworks import packages
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.services import layout_files, subprocesses
-from rltui.services.launch import Launcher
-from rltui.services.nodes import facts_command
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.launch import Launcher
+from rltui.services.hosts.nodes import facts_command
+from rltui.services.processes import subprocesses
 from rltui.services.runs.observed import setup_of
 
 _ANSWER_S = 90.0

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths
+from rltui.base.text import numbered
 from rltui.client import launch
 from rltui.client.creation import creation_lock
 from rltui.core import hints
-from rltui.core.runs import RunRow
-from rltui.core.text import numbered
+from rltui.core.runs.row import RunRow
 from rltui.errors import ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.paths import require_folder
-from rltui.services import layout_files
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.experiment.registry import check_new_record, find_experiment, known_experiments
 from rltui.services.runs import catalog
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import check_new_record, find_experiment, known_experiments
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import DetectedRun, find_run, find_runs, is_own
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from rltui.base.template import render
+from rltui.base.text import parse_whole_number
 from rltui.client import launch
-from rltui.core.template import render
-from rltui.core.text import parse_whole_number
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.launch import standing
 from rltui.services import processes
-from rltui.services.launch import run_context_of
-from rltui.services.ports import LAST_PORT, takes_options
-from rltui.services.probes import served_model
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import known_experiments
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.launch import run_context_of
+from rltui.services.experiment.ports import LAST_PORT, takes_options
+from rltui.services.experiment.probes import served_model
+from rltui.services.experiment.registry import known_experiments
 from rltui.services.runs.observed import setup_of
 
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104  (asked about, not listened on)

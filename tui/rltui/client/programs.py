@@ -10,10 +10,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from rltui.core.interpreter import bare_command
+from rltui.base.interpreter import bare_command
 from rltui.errors import RltuiError, UsageError
-from rltui.services import subprocesses
-from rltui.services.subprocesses import in_terminal
+from rltui.services.processes import subprocesses
+from rltui.services.processes.subprocesses import in_terminal
 
 _TAKE_A_LINE = frozenset(
     {"vi", "vim", "nvim", "view", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "kak", "ne", "mg"}

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.base.text import join_words
+from rltui.base.toml.values import TomlValue, same_value
 from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
-from rltui.core.api import Loss, Request
-from rltui.core.config_data import deep_leaves, key_conflicts
-from rltui.core.edit_log import describe
-from rltui.core.experiment_api import ExperimentApi
-from rltui.core.knobs import display
-from rltui.core.refusal import refuse_errors
-from rltui.core.runs import RunRow
-from rltui.core.text import join_words
-from rltui.core.toml.values import TomlValue, same_value
+from rltui.core.config.data import deep_leaves, key_conflicts
+from rltui.core.config.edit_log import describe
+from rltui.core.config.knobs import display
+from rltui.core.experiment.api import Loss, Request
+from rltui.core.experiment.questions import ExperimentApi
+from rltui.core.experiment.refusal import refuse_errors
+from rltui.core.runs.row import RunRow
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
 from rltui.services.config.change import FileChange, Keys, all_keys
@@ -27,10 +27,10 @@ from rltui.services.config.config_file import content_of, parse_file, read_file,
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.readers import readers_of
 from rltui.services.config.writing import write_changes
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.journal import journal_of, read_journal
 from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.catalog import record_of
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.journal import journal_of, read_journal
 from rltui.services.runs.observed import framework_of
 
 _KEPT = "promoted"

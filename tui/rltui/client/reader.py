@@ -11,31 +11,34 @@ from typing import Any
 
 from rltui.client.last_status import fingerprint, save_status
 from rltui.core import hints
-from rltui.core.api import Orphan, Status
-from rltui.core.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.config_report import BatchUnit, Conversion, KnobTable
-from rltui.core.description import RunDescription
-from rltui.core.evals import EvalReport
-from rltui.core.forks import CheckpointChoice
+from rltui.core.config.report import BatchUnit, Conversion, KnobTable
+from rltui.core.experiment.api import Orphan, Status
+from rltui.core.experiment.description import RunDescription
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.experiment.layout import Layout
 from rltui.core.gpu.report import GpuHistories, GpuReport
-from rltui.core.journal import JournalEntry
-from rltui.core.layout import Layout
-from rltui.core.metrics import MetricSeries
+from rltui.core.metrics.progress import MetricSeries
+from rltui.core.runs.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
+from rltui.core.runs.evals import EvalReport
+from rltui.core.runs.forks import CheckpointChoice
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.services import layout_files
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import read_snapshot
 from rltui.services.config.history import EditHistory
 from rltui.services.config.models import informed
 from rltui.services.config.step_times import StepTimes, conversion
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.journal import journal_of, read_journal
+from rltui.services.experiment.recorded_config import last_max_steps
+from rltui.services.experiment.verdict import read_last_known, status_of, with_queue
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import links_in_journal
 from rltui.services.metrics.sources import read_series
 from rltui.services.own_files import FileLock
 from rltui.services.processes import orphans
-from rltui.services.queue_states import status_beside_queue
 from rltui.services.runs.checkpoints import (
     CheckpointContext,
     CheckpointReader,
@@ -44,13 +47,10 @@ from rltui.services.runs.checkpoints import (
     take_away,
 )
 from rltui.services.runs.evaluations import EvalFolder
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.journal import journal_of, read_journal
+from rltui.services.runs.folder import ARCHIVED_SERIES, run_folder_of
 from rltui.services.runs.observed import framework_of, refuse_observed
-from rltui.services.runs.recorded_config import last_max_steps
+from rltui.services.runs.queue_states import status_beside_queue
 from rltui.services.runs.resume import named_step
-from rltui.services.runs.run_folder import ARCHIVED_SERIES, run_folder_of
-from rltui.services.runs.run_verdict import read_last_known, status_of, with_queue
 
 
 class ExperimentReader:
@@ -153,7 +153,7 @@ class ExperimentReader:
         return last_max_steps(self.record, self._framework, self._run_jobs)
 
     def describe(self) -> RunDescription:
-        from rltui.services.runs.description import RunDescriber  # only who asks for it waits
+        from rltui.services.experiment.description import RunDescriber  # only who asks for it waits
 
         knobs, files = KnobTable(), None
         with contextlib.suppress(ConfigError):

@@ -15,13 +15,13 @@ import tomlkit
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.kubectl import Kubectl
+from rltui.core.hosts.kubectl import Kubectl
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.charts import CHART
-from rltui.services import kube
-from rltui.services.kube import Pod, PodSet
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.hosts import kube
+from rltui.services.hosts.kube import Pod, PodSet
 from rltui.services.own_files import make_folder, write_atomically
-from rltui.services.runs.experiment_files import ControlFolder
 
 FILE = "release.toml"
 """The layout of a release, in the output folder of its experiment."""
@@ -186,7 +186,7 @@ def pod_of_role(release: Release, role: str) -> Pod:
 
 def read_values(release: str, kubectl: Kubectl) -> tuple[Mapping[str, Any], str]:
     """All values of the release; else none, and the reason why they cannot be read."""
-    from rltui.services.helm import Helm
+    from rltui.services.hosts.helm import Helm
 
     try:
         return Helm(kubectl).values(release, every=True), ""

@@ -15,21 +15,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltui.core.annotations import annotations_of
-from rltui.core.compare import Comparison
-from rltui.core.rollouts import BatchKey, RolloutSource, sort_samples
-from rltui.core.runs import RunRow
-from rltui.core.secrets import mask_text
-from rltui.core.series import SeriesSource
-from rltui.core.times import date_text
+from rltui.base.secrets import mask_text
+from rltui.base.times import date_text
+from rltui.core.metrics.annotations import annotations_of
+from rltui.core.metrics.series import SeriesSource
+from rltui.core.rollouts.batches import BatchKey, RolloutSource, sort_samples
+from rltui.core.runs.compare import Comparison
+from rltui.core.runs.row import RunRow
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.config.change import text_diff
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.journal import read_journal
+from rltui.services.experiment.recorded_config import content_file
 from rltui.services.own_files import free_path, read_own
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.evaluations import EvalFolder
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.journal import read_journal
-from rltui.services.runs.recorded_config import content_file
 from rltui.views.report import FILE_NAME, Draw, ReportFile, RunReport
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")

@@ -13,15 +13,15 @@ from rltui.client.configured import configured
 from rltui.client.draft import ConfiguredRequest
 from rltui.client.fork import ForkStart, beginning, refuse_foreign, request_like
 from rltui.client.gpu import planned_start
-from rltui.core.provenance import differences
-from rltui.core.runs import RunOrigin, RunRow
+from rltui.core.runs.provenance import differences
+from rltui.core.runs.row import RunOrigin, RunRow
 from rltui.errors import ConflictError
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.recorded_config import changed_files
+from rltui.services.experiment.registry import find_experiment, free_name
 from rltui.services.own_files import free_path
 from rltui.services.runs.catalog import record_of
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, free_name
 from rltui.services.runs.provenance import ProvenanceCollector, latest
-from rltui.services.runs.recorded_config import changed_files
 
 
 @dataclass(frozen=True, slots=True)

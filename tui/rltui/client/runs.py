@@ -6,19 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rltui.core.questions import command, question
+from rltui.base.questions import command, question
 from rltui.services import screen_state
 from rltui.settings import settings_file
 
 if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.client.experiment import Experiment
     from rltui.client.settings_text import SettingsText
-    from rltui.core.compare import Comparison
-    from rltui.core.forks import ForkPlan, ForkRequest
-    from rltui.core.queue import QueueAction, RunQueue
-    from rltui.core.rollouts import RolloutSource
-    from rltui.core.runs import RunChange, RunRow
-    from rltui.core.series import SeriesSource
+    from rltui.core.metrics.series import SeriesSource
+    from rltui.core.rollouts.batches import RolloutSource
+    from rltui.core.runs.compare import Comparison
+    from rltui.core.runs.forks import ForkPlan, ForkRequest
+    from rltui.core.runs.queue import QueueAction, RunQueue
+    from rltui.core.runs.row import RunChange, RunRow
     from rltui.views.report import Draw
 
 

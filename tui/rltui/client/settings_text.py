@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths, settings
-from rltui.core.toml.scan import line_and_column, scan
+from rltui.base.toml.scan import line_and_column, scan
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import content_of, parse_file

@@ -11,21 +11,21 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from rltui.base.interpreter import module_command
+from rltui.base.values import Value
 from rltui.client import creation, launch
 from rltui.client.actor import actor
 from rltui.client.configured import configured
 from rltui.client.draft import ConfiguredRequest
 from rltui.client.fork import prepared
 from rltui.client.transports.unix import Wire, result_of
-from rltui.core.api import Loss, Plan, Request
-from rltui.core.consent import loss_of_plan
-from rltui.core.evals import EvalRequest
-from rltui.core.experiment_api import ExperimentApi
-from rltui.core.experiment_request import ExperimentRequest
-from rltui.core.interpreter import module_command
-from rltui.core.values import Value
+from rltui.core.experiment.api import Loss, Plan, Request
+from rltui.core.experiment.consent import loss_of_plan
+from rltui.core.experiment.questions import ExperimentApi
+from rltui.core.experiment.request import ExperimentRequest
+from rltui.core.runs.evals import EvalRequest
 from rltui.errors import UsageError
-from rltui.services import subprocesses
+from rltui.services.processes import subprocesses
 
 START = "--start"
 """Argument of `python -m rltui.client` for a run whose order is on stdin."""

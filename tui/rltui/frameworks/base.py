@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rltui.core.config_schema import ConfigSchema
-from rltui.core.failure_cause import FailurePattern
-from rltui.core.layout import Layout
+from rltui.core.config.schema import ConfigSchema
+from rltui.core.experiment.layout import Layout
+from rltui.core.logs.failure_cause import FailurePattern
 from rltui.errors import UsageError
 from rltui.frameworks.config import ConfigSide
 from rltui.frameworks.engines.base import Engine

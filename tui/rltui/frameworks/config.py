@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rltui.core.batch import BatchKnobs
-from rltui.core.bottleneck import BottleneckKnobs
-from rltui.core.config_data import value_at
-from rltui.core.config_report import DerivedValue, Problem
-from rltui.core.json_schema import Json
-from rltui.core.knobs import Knob
+from rltui.core.config.batch import BatchKnobs
+from rltui.core.config.data import value_at
+from rltui.core.config.json_schema import Json
+from rltui.core.config.knobs import Knob
+from rltui.core.config.report import DerivedValue, Problem
+from rltui.core.metrics.bottleneck import BottleneckKnobs
 from rltui.frameworks.answers import no, no_items, no_text, no_values, unknown, yes
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed
 

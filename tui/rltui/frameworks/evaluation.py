@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rltui.core import hints
-from rltui.core.evals import EvalRequest, EvalTarget, TargetKind
+from rltui.core.runs.evals import EvalRequest, EvalTarget, TargetKind
 from rltui.errors import ConfigError
 from rltui.frameworks.answers import no_text, unknown
 from rltui.frameworks.inputs import ConfigFiles, RunContext

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rltui.base.toml.values import format_value
 from rltui.core import hints
-from rltui.core.toml.values import format_value
 from rltui.errors import ConfigError
 from rltui.frameworks.evaluation import EvalCall, EvalCommand
 

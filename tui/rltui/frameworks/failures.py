@@ -4,8 +4,8 @@ front.
 
 from __future__ import annotations
 
-from rltui.core.failure_cause import Confidence, FailurePattern, Groups
-from rltui.core.text import duration
+from rltui.base.text import duration
+from rltui.core.logs.failure_cause import Confidence, FailurePattern, Groups
 from rltui.frameworks.memory import MEMORY
 
 _REFUSED = r"(?<!\d)\d{1,6} validation error(?:\(s\)|s)? for \w*(?:Config|Args|Arguments|Settings)\b"

@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.config_data import leaves
-from rltui.core.failure_cause import LONGEST_LINE
-from rltui.core.knobs import Knob
-from rltui.core.layout import Layout
-from rltui.core.metrics import MetricNames
-from rltui.core.template import TemplateValue, placeholders
+from rltui.base.template import TemplateValue, placeholders
+from rltui.core.config.data import leaves
+from rltui.core.config.knobs import Knob
+from rltui.core.experiment.layout import Layout
+from rltui.core.logs.failure_cause import LONGEST_LINE
+from rltui.core.metrics.progress import MetricNames
 from rltui.frameworks.base import Framework, Given
 from rltui.frameworks.config import ConfigSide
 from rltui.frameworks.evaluation import Evaluation, named_model

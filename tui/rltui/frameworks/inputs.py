@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rltui import paths
-from rltui.core.config_data import apply_edits
-from rltui.core.template import Missing
+from rltui.base.template import Missing
+from rltui.core.config.data import apply_edits
 
 
 @dataclass(frozen=True, slots=True)

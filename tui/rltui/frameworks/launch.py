@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.knobs import KnobValue
-from rltui.core.plan import RestartRule
-from rltui.core.template import TemplateValue
+from rltui.base.template import TemplateValue
+from rltui.core.config.knobs import KnobValue
+from rltui.core.experiment.plan import RestartRule
 from rltui.frameworks.answers import no, no_items, no_values
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rltui.core.template import Missing, TemplateValue
+from rltui.base.template import Missing, TemplateValue
 from rltui.frameworks.answers import no
 from rltui.frameworks.base import Checkout
 from rltui.frameworks.inputs import ConfigFiles, RunContext

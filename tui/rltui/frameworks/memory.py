@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from rltui.core.failure_cause import Confidence, FailurePattern, Groups
+from rltui.base.text import parse_whole_number
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.out_of_memory import size_bytes, size_text
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.text import parse_whole_number
+from rltui.core.logs.failure_cause import Confidence, FailurePattern, Groups
 
 _COUNT = r"(?<!\d)\d{1,15}"
 _NUMBER = rf"{_COUNT}(?:\.\d{{1,15}})?"

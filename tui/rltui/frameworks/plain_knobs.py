@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 
-from rltui.core.config_data import deep_leaves
-from rltui.core.knobs import Knob, KnobKind
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.data import deep_leaves
+from rltui.core.config.knobs import Knob, KnobKind
 from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFiles
 

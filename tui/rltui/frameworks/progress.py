@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rltui.core.metrics import MetricNames
+from rltui.core.metrics.progress import MetricNames
 
 LogRow = Callable[[str, str], Mapping[str, Any] | None]
 """Takes a component and one line of its output without colours, and returns a row as in a metrics file;

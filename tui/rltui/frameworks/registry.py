@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pkgutil import resolve_name
 from typing import Any
 
-from rltui.core.text import did_you_mean, join_words
+from rltui.base.text import did_you_mean, join_words
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.base import Checkout, Framework
 from rltui.frameworks.inputs import Parsed

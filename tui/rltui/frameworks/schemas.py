@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from rltui.core.batch import BatchKnobs
-from rltui.core.bottleneck import BottleneckKnobs
-from rltui.core.config_report import DerivedValue, Problem
-from rltui.core.config_schema import ConfigSchema, Reading, SchemaHints
-from rltui.core.json_schema import parts
-from rltui.core.knobs import Control, Knob, KnobKind
-from rltui.core.rules import Rule, Values
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.batch import BatchKnobs
+from rltui.core.config.json_schema import parts
+from rltui.core.config.knobs import Control, Knob, KnobKind
+from rltui.core.config.report import DerivedValue, Problem
+from rltui.core.config.rules import Rule, Values
+from rltui.core.config.schema import ConfigSchema, Reading, SchemaHints
+from rltui.core.metrics.bottleneck import BottleneckKnobs
 from rltui.frameworks.answers import no_items, no_values, unknown
 from rltui.frameworks.config import ConfigSide
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rltui.core.servers import ServerAddress
-from rltui.core.template import Missing
+from rltui.base.template import Missing
+from rltui.core.experiment.servers import ServerAddress
 from rltui.frameworks.answers import no_items, no_text, unknown
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import ServiceCall

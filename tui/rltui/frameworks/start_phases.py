@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from rltui.core.stalls import StartPhases
+from rltui.core.experiment.stalls import StartPhases
 from rltui.frameworks.engines.base import Engine
 
 _WAITS = (

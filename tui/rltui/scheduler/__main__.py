@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 
 from rltui import paths
+from rltui.base.interpreter import module_command
 from rltui.client.queue.commands import START, START_TIMEOUT_S, is_scheduler_running
-from rltui.core.interpreter import module_command
-from rltui.core.queue import QueueEntry, RunQueue
+from rltui.core.runs.queue import QueueEntry, RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.scheduler.queue_scheduler import START_ENTRY, QueueScheduler, start_entry
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder
-from rltui.services.queue_file import change_queue, read_queue, supervisor_lock
+from rltui.services.runs.queue_file import change_queue, read_queue, supervisor_lock
 
 logger = logging.getLogger("rltui.queue")
 

@@ -20,21 +20,21 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rltui import paths
+from rltui.base.interpreter import OUTER_VARIABLES, module_command
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.interpreter import OUTER_VARIABLES, module_command
-from rltui.core.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
-from rltui.core.runs import RunMetadata
+from rltui.core.runs.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
+from rltui.core.runs.row import RunMetadata
 from rltui.errors import ExitCode, RltuiError
 from rltui.scheduler.stop_rules import StopRules
-from rltui.services import subprocesses
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.experiment.registry import find_experiment
 from rltui.services.fingerprints import Fingerprints
 from rltui.services.gpu.account import read_once
 from rltui.services.gpu.reservations import release_devices, reserve_devices
-from rltui.services.queue_file import change_queue, start_lock
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import find_experiment
-from rltui.services.runs.run_metadata import read_metadata
+from rltui.services.processes import subprocesses
+from rltui.services.runs.metadata import read_metadata
+from rltui.services.runs.queue_file import change_queue, start_lock
 
 logger = logging.getLogger("rltui.queue")
 

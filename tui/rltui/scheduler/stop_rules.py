@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from rltui.core.log_lines import LogChange
-from rltui.core.metric_names import CONCEPTS
-from rltui.core.queue import QueueEntry, stop_rule
-from rltui.core.runs import ID_LENGTH, RunId, RunRow
-from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
-from rltui.core.text import did_you_mean, format_number
+from rltui.base.text import did_you_mean, format_number
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.names import CONCEPTS
+from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
+from rltui.core.runs.queue import QueueEntry, stop_rule
+from rltui.core.runs.row import ID_LENGTH, RunId, RunRow
 from rltui.errors import UsageError
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.store import SeriesReader
-from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
 from rltui.views.run_filter import RunFilter, parse_filter
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from rltui import paths
-from rltui.core.text import numbered
+from rltui.base.text import numbered
 from rltui.errors import ConflictError, RltuiError
 
 LARGEST = 16 << 20

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import os
 
-from rltui.core.secrets import is_secret, redact
+from rltui.base.secrets import is_secret, redact
 
 _LEAST_CHARACTERS = 8
 """Shorter values are not redacted, since they would occur in unrelated words."""

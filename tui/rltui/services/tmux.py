@@ -26,11 +26,12 @@ from typing import NamedTuple
 import libtmux
 from libtmux.exc import TmuxCommandNotFound
 
+from rltui.base.interpreter import OUTER_VARIABLES
 from rltui.core import hints
-from rltui.core.interpreter import OUTER_VARIABLES
-from rltui.core.log_lines import plain_text
+from rltui.core.logs.lines import plain_text
 from rltui.errors import ConflictError, RltuiError
-from rltui.services import processes, subprocesses
+from rltui.services import processes
+from rltui.services.processes import subprocesses
 
 _LISTEN_TIMEOUT_S = 2.0
 """Time for a server to create its socket again."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rltui.core.rules import Rule, Values
+from rltui.core.config.rules import Rule, Values
 from rltui.tinyrl.rules import SHARED, following, rl_rules, sft_rules
 
 

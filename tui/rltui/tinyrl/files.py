@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rltui.core.times import stamp_text
+from rltui.base.times import stamp_text
 from rltui.tinyrl import log_lines
 
 STABLE_NAME = "STABLE"

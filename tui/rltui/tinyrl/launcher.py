@@ -14,8 +14,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from rltui.core.interpreter import module_command
-from rltui.core.servers import reachable_host
+from rltui.base.interpreter import module_command
+from rltui.core.experiment.servers import reachable_host
 from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import RlConfig
 from rltui.tinyrl.inference.listener import bind

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
 
-from rltui.core.text import GIB
+from rltui.base.text import GIB
 from rltui.tinyrl import TinyrlError
 
 

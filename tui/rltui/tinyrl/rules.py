@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rltui.core.batch import BatchKnobs, batching, micro_batches
-from rltui.core.knobs import display
-from rltui.core.rules import (
+from rltui.base.text import did_you_mean
+from rltui.core.config.batch import BatchKnobs, batching, micro_batches
+from rltui.core.config.knobs import display
+from rltui.core.config.rules import (
     Rule,
     Values,
     at_least,
@@ -14,7 +15,6 @@ from rltui.core.rules import (
     same,
     same_port,
 )
-from rltui.core.text import did_you_mean
 
 BATCH = BatchKnobs(
     batch_size="orchestrator.batch_size",

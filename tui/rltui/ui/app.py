@@ -17,11 +17,11 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
+from rltui.base.text import to_encoding
 from rltui.client.experiment import Experiment, ShutDownError
 from rltui.client.runs import Runs
-from rltui.core.api import Alert
-from rltui.core.config_report import KnobTable
-from rltui.core.text import to_encoding
+from rltui.core.config.report import KnobTable
+from rltui.core.experiment.api import Alert
 from rltui.errors import LinkDownError, RltuiError
 from rltui.ui.actions import NO_KEY, key_of, remap, with_keys
 from rltui.ui.background import in_background

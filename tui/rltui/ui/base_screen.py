@@ -17,7 +17,7 @@ from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
 from rltui.client.experiment import Experiment
-from rltui.core.series import time_of_step
+from rltui.core.metrics.series import time_of_step
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, Use

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from textual.message import Message
 
-from rltui.core.text import truncate
+from rltui.base.text import truncate
 from rltui.ui.state import AppState
 from rltui.ui.styles import CURSOR_SIGN
 from rltui.ui.text import clean_line

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from rltui.core.annotations import annotation_kind
-from rltui.core.events import EventFilter
-from rltui.core.journal import JournalEntry
-from rltui.core.text import count_text, steps_text
+from rltui.base.text import count_text, steps_text
+from rltui.core.experiment.events import EventFilter
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.metrics.annotations import annotation_kind
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.event_list import EventItem
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from rltui.core.rollouts import BatchKey, RolloutSource, Sample, Transcript, same_prompt_in
+from rltui.core.rollouts.batches import BatchKey, RolloutSource, Sample, Transcript, same_prompt_in
 
 
 class FoundPrompt(NamedTuple):

@@ -8,8 +8,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from rltui import settings
+from rltui.base.text import did_you_mean
 from rltui.core import hints
-from rltui.core.text import did_you_mean
 from rltui.errors import ConfigError
 from rltui.ui.actions import ACTIONS, PANES, SCREENS, KeyContext, key_of, uses
 from rltui.ui.key_names import key_text, typed_key

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rltui.core.config_report import KnobInfo
-from rltui.core.knobs import Knob, KnobValue, parse_value
-from rltui.core.toml.values import format_value
+from rltui.base.toml.values import format_value
+from rltui.core.config.knobs import Knob, KnobValue, parse_value
+from rltui.core.config.report import KnobInfo
 from rltui.errors import ConfigError
 from rltui.ui.text import value_text
 

@@ -18,9 +18,9 @@ from textual.notifications import Notify, SeverityLevel
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
-from rltui.core.api import Alert
-from rltui.core.states import SEVERITIES
-from rltui.core.text import duration
+from rltui.base.text import duration
+from rltui.core.experiment.api import Alert
+from rltui.core.experiment.states import SEVERITIES
 from rltui.ui.styles import FAINT, SEVERITY_MARKS
 from rltui.ui.terminal.driver import TerminalDriver
 from rltui.ui.text import clean, clean_line

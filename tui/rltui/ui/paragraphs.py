@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from rltui.core.text import truncate
+from rltui.base.text import truncate
 from rltui.ui.styles import FAINT
 
 

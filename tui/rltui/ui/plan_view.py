@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
-from rltui.core.api import Plan
-from rltui.core.config_report import DerivedValue, PendingKnob, Problem
-from rltui.core.text import join_words
+from rltui.base.text import join_words
+from rltui.core.config.report import DerivedValue, PendingKnob, Problem
+from rltui.core.experiment.api import Plan
 from rltui.ui.paragraphs import blocks
 from rltui.ui.styles import FAINT, SEVERITY_MARKS
 from rltui.ui.text import clean, clean_line, file_name, value_text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rltui.base.text import join_words
 from rltui.client.experiment import Experiment
-from rltui.core.api import ComponentStatus, Plan, Request, RollbackOffer, Status
-from rltui.core.states import ALIVE_STATES, ComponentState
-from rltui.core.text import join_words
+from rltui.core.experiment.api import ComponentStatus, Plan, Request, RollbackOffer, Status
+from rltui.core.experiment.states import ALIVE_STATES, ComponentState
 from rltui.frameworks.roles import COMPONENTS
 from rltui.ui.actions import key_of
 from rltui.ui.text import clean_line

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
-from rltui.core.rollouts import (
+from rltui.core.rollouts.batches import (
     ALL,
     NO_STEP,
     ONLY,

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from rltui.client.runs import Runs
-from rltui.core.queue import QueueEntry, RunQueue
-from rltui.core.run_tree import TreeLine
-from rltui.core.runs import RunId, RunRow
+from rltui.core.runs.queue import QueueEntry, RunQueue
+from rltui.core.runs.row import RunId, RunRow
+from rltui.core.runs.tree import TreeLine
 from rltui.errors import RltuiError
 from rltui.views.run_list import (
     Line,

@@ -12,10 +12,10 @@ from textual.content import Content
 
 from rltui.client.experiment import ConfigText, Experiment
 from rltui.client.runs import Runs
-from rltui.core.api import Plan, Request, Status
-from rltui.core.config_report import KnobInfo, KnobTable
+from rltui.core.config.knobs import KnobValue
+from rltui.core.config.report import KnobInfo, KnobTable
+from rltui.core.experiment.api import Plan, Request, Status
 from rltui.core.gpu.report import GpuReport
-from rltui.core.knobs import KnobValue
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 

@@ -1,4 +1,4 @@
-"""The theme's variables for the style roles of `core/states.py`, and cells of views painted with them."""
+"""The theme's variables for the style roles of `core/experiment/states.py`, and view cells in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from textual.content import Content
 
-from rltui.core.states import SEVERITIES, Role
+from rltui.core.experiment.states import SEVERITIES, Role
 from rltui.ui.text import clean
 from rltui.views.table import Cell
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rltui.core import text as words
-from rltui.core.log_lines import plain_text
+from rltui.base import text as words
+from rltui.core.logs.lines import plain_text
 
 
 def clean(text: str) -> str:

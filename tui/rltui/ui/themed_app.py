@@ -13,7 +13,7 @@ from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.theme import Theme
 
-from rltui.core.text import did_you_mean
+from rltui.base.text import did_you_mean
 from rltui.ui import themes
 from rltui.ui.messages import NotifyingApp
 from rltui.ui.state import AppState

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rltui.base.text import count_text, duration, join_some, join_words, size_text, steps_text
 from rltui.core import hints
-from rltui.core.text import count_text, duration, join_some, join_words, size_text, steps_text
 from rltui.views.table import Column, Filter, Order, View
 
 if TYPE_CHECKING:
-    from rltui.core.api import Publication
-    from rltui.core.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
-    from rltui.core.journal import JournalEntry
+    from rltui.core.experiment.api import Publication
+    from rltui.core.experiment.journal import JournalEntry
+    from rltui.core.runs.checkpoints import Checkpoint, CheckpointReport, PrunePlan, SetAside
 
 
 _FILES_NAMED = 8

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from rltui.base.markdown import table
+from rltui.base.text import display_unit, format_number, value_text
 from rltui.core import hints
-from rltui.core.compare import ComparedEvals, ComparedMetric, Comparison
-from rltui.core.markdown import table
-from rltui.core.metric_levels import LEVEL_STEPS, MetricLevel
-from rltui.core.runs import RunRow
-from rltui.core.text import display_unit, format_number, value_text
+from rltui.core.metrics.levels import LEVEL_STEPS, MetricLevel
+from rltui.core.runs.compare import ComparedEvals, ComparedMetric, Comparison
+from rltui.core.runs.row import RunRow
 from rltui.frameworks import packages
 from rltui.views.run import column_of
 

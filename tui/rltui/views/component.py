@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rltui.core.states import (
+from rltui.base.text import age, duration, quiet_s
+from rltui.core.experiment.states import (
     ALIVE_STATES,
     COMPONENT_STATES,
     STALLED,
@@ -14,11 +15,10 @@ from rltui.core.states import (
     Role,
     component_badge,
 )
-from rltui.core.text import age, duration, quiet_s
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
-    from rltui.core.api import ComponentStatus, FollowedLog, HealthIssue
+    from rltui.core.experiment.api import ComponentStatus, FollowedLog, HealthIssue
 
 
 LINK_SIGN = "↗"

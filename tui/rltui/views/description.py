@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rltui.base.text import duration, join_words
+from rltui.base.times import date_text
 from rltui.core import hints
-from rltui.core.description import AttemptDescription, ComponentDescription, RunDescription
-from rltui.core.layout import Ready
-from rltui.core.text import duration, join_words
-from rltui.core.times import date_text
+from rltui.core.experiment.description import AttemptDescription, ComponentDescription, RunDescription
+from rltui.core.experiment.layout import Ready
 from rltui.views.knob import toml_text
 
 

@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rltui.base.text import duration, truncate
 from rltui.core import hints
-from rltui.core.evals import Difference, EvalReport, Evaluation, QueuedEval, baseline, difference
-from rltui.core.states import Role
-from rltui.core.text import duration, truncate
+from rltui.core.experiment.states import Role
+from rltui.core.runs.evals import Difference, EvalReport, Evaluation, QueuedEval, baseline, difference
 from rltui.views.table import Cell, Column, Order, View
 
 _LABEL_WIDTH = 28

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rltui.core.annotations import AnnotationKind
-from rltui.core.events import author_text, first_line
-from rltui.core.states import Role
-from rltui.core.text import duration
-from rltui.core.times import clock_text
+from rltui.base.text import duration
+from rltui.base.times import clock_text
+from rltui.core.experiment.events import author_text, first_line
+from rltui.core.experiment.states import Role
+from rltui.core.metrics.annotations import AnnotationKind
 from rltui.views.component import LINK_SIGN
 from rltui.views.table import Cell, Column, View
 

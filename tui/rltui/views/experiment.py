@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.core.run_state import NO_ANSWER, state_text
-from rltui.core.states import RUN_STATES, Reason, RunBadge
-from rltui.core.text import duration
+from rltui.base.text import duration
+from rltui.core.experiment.states import RUN_STATES, Reason, RunBadge
+from rltui.core.runs.state import NO_ANSWER, state_text
 from rltui.errors import ExitCode
 from rltui.views.table import Cell, Column, View
 

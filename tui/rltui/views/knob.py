@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rltui.core.secrets import mask_value
-from rltui.core.states import SEVERITIES, Role
-from rltui.core.text import group_digits, join_words, value_text
-from rltui.core.toml.values import format_value
+from rltui.base.secrets import mask_value
+from rltui.base.text import group_digits, join_words, value_text
+from rltui.base.toml.values import format_value
+from rltui.core.experiment.states import SEVERITIES, Role
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
-    from rltui.core.config_report import DerivedValue, KnobInfo, KnobTable, Problem
+    from rltui.core.config.report import DerivedValue, KnobInfo, KnobTable, Problem
 
 KnobRow = dict[str, Any]
 """`KnobInfo`, as JSON has it."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rltui.core.text import duration, gib, short_command, truncate
+from rltui.base.text import duration, gib, short_command, truncate
 from rltui.views.table import Column, View
 
 if TYPE_CHECKING:
-    from rltui.core.api import Orphan
+    from rltui.core.experiment.api import Orphan
 
 
 _FULL_COMMAND_WIDTH = 200

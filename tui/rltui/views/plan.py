@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rltui.core.text import count_text, duration, join_words, steps_text
+from rltui.base.text import count_text, duration, join_words, steps_text
 from rltui.views.knob import figure_text
 from rltui.views.orphan import brief_orphan, by_attempt, orphan_count, orphan_details, owner_text
 
 if TYPE_CHECKING:
-    from rltui.core.api import Lost, Plan
+    from rltui.core.experiment.api import Lost, Plan
 
 
 _LABEL_WIDTH = 11

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rltui.base.text import count_text, duration, size_text
 from rltui.core import hints
-from rltui.core.run_state import Verdict, state_text
-from rltui.core.states import ENTRY_STATES, RETRYING, RUN_STATES, Reason
-from rltui.core.text import count_text, duration, size_text
+from rltui.core.experiment.states import ENTRY_STATES, RETRYING, RUN_STATES, Reason
+from rltui.core.runs.state import Verdict, state_text
 from rltui.views.experiment import badge_of, step_text
 from rltui.views.run import Details
 from rltui.views.table import Cell, Column, View
 
 if TYPE_CHECKING:
-    from rltui.core.queue import QueueEntry, RunQueue
-    from rltui.core.runs import RunRow
+    from rltui.core.runs.queue import QueueEntry, RunQueue
+    from rltui.core.runs.row import RunRow
 
 
 class QueuedRun(NamedTuple):

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rltui.core.annotations import Annotation, AnnotationKind
-from rltui.core.compare import Comparison
-from rltui.core.events import first_line
-from rltui.core.markdown import fenced, plain, table
-from rltui.core.runs import RunRow
-from rltui.core.series import SeriesSource
-from rltui.core.text import duration, group_digits, size_text, steps_text, value_text
-from rltui.core.times import date_text
+from rltui.base.markdown import fenced, plain, table
+from rltui.base.text import duration, group_digits, size_text, steps_text, value_text
+from rltui.base.times import date_text
+from rltui.core.experiment.events import first_line
+from rltui.core.metrics.annotations import Annotation, AnnotationKind
+from rltui.core.metrics.series import SeriesSource
+from rltui.core.runs.compare import Comparison
+from rltui.core.runs.row import RunRow
 from rltui.views.comparison import compared_rows, markdown_table
 
 FILE_NAME = "report.md"

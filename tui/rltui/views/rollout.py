@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rltui.core.rollouts import Batch, BatchKey, BatchSummary, Sample, SampleGroup
-from rltui.core.text import BLOCKS, count_text, truncate
+from rltui.base.text import BLOCKS, count_text, truncate
+from rltui.core.rollouts.batches import Batch, BatchKey, BatchSummary, Sample, SampleGroup
 from rltui.frameworks.rollouts import ELSEWHERE
 from rltui.views.table import Cell, Column, View
 

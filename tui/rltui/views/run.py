@@ -12,14 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from rltui.core.config_data import config_value, matching_keys, short_names
-from rltui.core.metric_levels import LEVEL_STEPS
-from rltui.core.metric_names import CONCEPTS, MetricConcept, concept_of
-from rltui.core.run_state import state_text
-from rltui.core.runs import RunRow
-from rltui.core.secrets import mask_value
-from rltui.core.states import RUN_STATES
-from rltui.core.text import (
+from rltui.base.secrets import mask_value
+from rltui.base.text import (
     count_text,
     did_you_mean,
     duration,
@@ -30,13 +24,19 @@ from rltui.core.text import (
     truncate,
     value_text,
 )
-from rltui.core.times import date_text
+from rltui.base.times import date_text
+from rltui.core.config.data import config_value, matching_keys, short_names
+from rltui.core.experiment.states import RUN_STATES
+from rltui.core.metrics.levels import LEVEL_STEPS
+from rltui.core.metrics.names import CONCEPTS, MetricConcept, concept_of
+from rltui.core.runs.row import RunRow
+from rltui.core.runs.state import state_text
 from rltui.errors import UsageError
 from rltui.frameworks import packages
 from rltui.views.experiment import state_cell, step_text
 
 if TYPE_CHECKING:
-    from rltui.core.forks import ForkPlan
+    from rltui.core.runs.forks import ForkPlan
 
 Details = list[tuple[str, Sequence[str]]]
 """Labels, and the texts behind each; a text may be empty."""

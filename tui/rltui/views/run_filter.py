@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from rltui.core.runs import RunRow
-from rltui.core.states import RUN_STATES, RunState
-from rltui.core.text import parse_number, unknown_name
-from rltui.core.times import MOMENT_HINT, parse_moment, parse_span
+from rltui.base.text import parse_number, unknown_name
+from rltui.base.times import MOMENT_HINT, parse_moment, parse_span
+from rltui.core.experiment.states import RUN_STATES, RunState
+from rltui.core.runs.row import RunRow
 from rltui.errors import UsageError
 from rltui.views.run import RunColumn, check_names, column_of
 

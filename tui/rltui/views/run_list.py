@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rltui.core.config_data import short_names
-from rltui.core.run_tree import TreeLine, run_tree
-from rltui.core.runs import RunRow
-from rltui.core.states import RUN_STATES
-from rltui.core.text import truncate
+from rltui.base.text import truncate
+from rltui.core.config.data import short_names
+from rltui.core.experiment.states import RUN_STATES
+from rltui.core.runs.row import RunRow
+from rltui.core.runs.tree import TreeLine, run_tree
 from rltui.errors import RltuiError
 from rltui.views.run import DEFAULT_COLUMNS, RunColumn, change_value_text, columns_of
 from rltui.views.run_filter import RunFilter
 from rltui.views.table import Cell
 
 if TYPE_CHECKING:
-    from rltui.core.queue import QueueEntry, RunQueue  # pydantic takes 60 ms
+    from rltui.core.runs.queue import QueueEntry, RunQueue  # pydantic takes 60 ms
 
 Line: TypeAlias = "TreeLine | QueueEntry"
 """A run, the heading of a sweep, or what waits in the queue."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from rltui.core.states import Role
+from rltui.core.experiment.states import Role
 
 Row = TypeVar("Row")
 Cut = Literal["end", "middle", "start"]

@@ -13,10 +13,10 @@ from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import generation
-from rltui.services import trust
 from rltui.services.config.config_file import read_file
 from rltui.services.config.models import FrameworkModels
 from rltui.services.config.models.worker import Limits
+from rltui.services.experiment import trust
 
 MODEL = """
 from typing import Annotated, Literal

@@ -12,10 +12,10 @@ import pytest
 from tests.fakes.frameworks import answering
 from tests.services.config.models.checkouts import FRAMEWORK, MODEL, Box
 
-from rltui.core.config_report import Problem
+from rltui.core.config.report import Problem
 from rltui.frameworks.generic import GENERIC
-from rltui.services import trust
 from rltui.services.config.models import FrameworkModels
+from rltui.services.experiment import trust
 
 Ask = Callable[..., FrameworkModels]
 VALID = "max_steps = 3\n"

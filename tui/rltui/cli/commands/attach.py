@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from rltui.base.template import Missing
 from rltui.cli.arguments import COMPONENT, RUN, after_dashes
 from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command, flag, section
@@ -17,10 +18,9 @@ from rltui.cli.terminal import while_read
 from rltui.cli.waiting import is_component_alive, request_plan, wait_for_first_attempt
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.template import Missing
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import known_experiments
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import known_experiments
 
 
 @command(
@@ -104,7 +104,7 @@ def _shell(arguments: Arguments) -> int:
 def _become(workspace: Path, command: Sequence[str]) -> NoReturn:
     """The command, in the environment of the checkout that is in `workspace`, or near."""
     from rltui.frameworks import registry
-    from rltui.services.checkout import NearbyCheckout
+    from rltui.services.experiment.checkout import NearbyCheckout
 
     workspace = workspace.absolute()
     for checkout_spec in registry.checkouts():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.base.text import count_text
 from rltui.cli.arguments import CONFIG, DEVICES, FRAMEWORK, JSON, SET, layout_option
 from rltui.cli.choosing import FrameworkChooser, choose_devices
 from rltui.cli.colour import style, style_line
@@ -14,13 +15,12 @@ from rltui.cli.command import Arguments, command, flag
 from rltui.cli.config_line import config_line_of, read_config_line
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
-from rltui.core.text import count_text
 from rltui.errors import ConfigError
 from rltui.views.knob import figure_text
 
 if TYPE_CHECKING:
-    from rltui.core.config_report import Check, Problem
-    from rltui.core.states import Role
+    from rltui.core.config.report import Check, Problem
+    from rltui.core.experiment.states import Role
     from rltui.services.config.run_config import RunConfig
 
 

@@ -18,10 +18,10 @@ from rltui.cli.terminal import prompt
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConfigError, ConflictError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 
 if TYPE_CHECKING:
-    from rltui.core.config_report import BatchUnit, Conversion
+    from rltui.core.config.report import BatchUnit, Conversion
 
 
 _UNITS = ("tokens", "rollouts")
@@ -122,7 +122,7 @@ def _write_for(arguments: Arguments) -> int:
 
 def _conversion(record: ExperimentRecord, way: BatchUnit | None, mean_tokens: float | None) -> Conversion:
     from rltui.client.reader import ExperimentReader
-    from rltui.core.experiment_api import ExperimentApi
+    from rltui.core.experiment.questions import ExperimentApi
 
     with launch.connected(record) as wire:
         if wire is None:

@@ -11,7 +11,7 @@ from rltui.cli.command import Arguments, command, flag
 from rltui.cli.new_run import start_headless
 from rltui.cli.status_text import print_status, read_status
 from rltui.client import launch
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.experiment.registry import find_experiment
 
 _KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach} leaves"
 """Keys for a newcomer, as text for `RltuiApp.greeting`."""

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rltui.base.text import unknown_name
 from rltui.cli.arguments import COMPONENT, JSON, RUN
 from rltui.cli.choosing import Target, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
 from rltui.cli.status_text import row_of
-from rltui.core.text import unknown_name
 from rltui.views.experiment import status_cell
 
 if TYPE_CHECKING:
-    from rltui.core.description import ComponentDescription, RunDescription
+    from rltui.core.experiment.description import ComponentDescription, RunDescription
     from rltui.views.description import Fact
 
 

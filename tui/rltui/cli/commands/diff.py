@@ -17,15 +17,15 @@ from rltui.cli.output import print_json
 from rltui.cli.status_text import read_status
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
-from rltui.core.states import ALIVE_STATES
+from rltui.core.experiment.states import ALIVE_STATES
 from rltui.errors import UsageError
 from rltui.services.config.origins import origin
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.views.knob import KnobRow, is_changed, toml_text
 
 if TYPE_CHECKING:
-    from rltui.core.config_report import ConfigDiff
-    from rltui.core.runs import RunRow
+    from rltui.core.config.report import ConfigDiff
+    from rltui.core.runs.row import RunRow
     from rltui.services.runs.index import RunIndex
 
 
@@ -119,8 +119,8 @@ def _is_printed(row: KnobRow) -> bool:
 def _of_runs(index: RunIndex, before: RunRow, after: RunRow) -> ConfigDiff:
     """Compare the configs of two runs, key by key and in lines."""
     from rltui.client.report import config_texts
-    from rltui.core.compare import comparison
-    from rltui.core.config_report import ConfigDiff, KeyDifference
+    from rltui.core.config.report import ConfigDiff, KeyDifference
+    from rltui.core.runs.compare import comparison
     from rltui.services.config.change import text_diff
 
     run_comparison = comparison((before, after), index.configs((before.id, after.id)))
@@ -153,7 +153,7 @@ def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
 
 def _of_what_runs(record: ExperimentRecord) -> ConfigDiff:
     from rltui.client.reader import ExperimentReader
-    from rltui.core.config_report import ConfigDiff, KeyDifference
+    from rltui.core.config.report import ConfigDiff, KeyDifference
     from rltui.services.config.diff import attempt_files, config_diff
     from rltui.services.runs.observed import framework_of
 

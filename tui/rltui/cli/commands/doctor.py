@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui import paths
+from rltui.base.text import GIB, gib, join_words
 from rltui.cli.arguments import JSON, layout_option
 from rltui.cli.choosing import choose
 from rltui.cli.colour import role_of, style
@@ -26,12 +27,11 @@ from rltui.cli.parser import is_file_name
 from rltui.cli.progress import working
 from rltui.cli.table import room, wrap
 from rltui.core import hints
-from rltui.core.text import GIB, gib, join_words
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.packages import MOST_USED
-from rltui.services.logind import at_logout
 from rltui.services.own_files import FileLock, make_folder, write_atomically
 from rltui.services.processes.identity import require_proc
+from rltui.services.processes.logind import at_logout
 
 if TYPE_CHECKING:
     from rltui.client.nodes import NodeFinding
@@ -140,7 +140,7 @@ def _finding(name: str, is_essential: bool, check: Callable[[], _Answer]) -> _Fi
 def _of_nodes(arguments: Arguments) -> int:
     from rltui.client.draft import ConfiguredRequest, plan_record
     from rltui.client.nodes import check_nodes
-    from rltui.core.experiment_request import ConfigLine, ExperimentRequest
+    from rltui.core.experiment.request import ConfigLine, ExperimentRequest
 
     words: list[str] = arguments.config
     if arguments.layout or any(map(is_file_name, words)):
@@ -250,7 +250,7 @@ def _uv() -> _Answer:
 
 
 def _checkout(framework: Framework) -> _Answer:
-    from rltui.services import checkout
+    from rltui.services.experiment import checkout
 
     spec = framework.checkout
     assert spec is not None
@@ -264,8 +264,8 @@ def _checkout(framework: Framework) -> _Answer:
 def _tree(folder: Path, framework: Framework) -> _Answer:
     """Describe a checkout that has the framework's own sources."""
     from rltui.frameworks import registry
-    from rltui.services import checkout
     from rltui.services.config.models import FrameworkModels
+    from rltui.services.experiment import checkout
 
     assert framework.checkout is not None
     generation = checkout.generation_of(folder, framework.checkout)
@@ -282,7 +282,7 @@ def _tree(folder: Path, framework: Framework) -> _Answer:
 
 def _packages(folder: Path, spec: Checkout) -> _Answer:
     """Describe a project that the framework is installed into."""
-    from rltui.services import checkout
+    from rltui.services.experiment import checkout
 
     packages = checkout.installed_packages(folder)
     if reason := spec.lacking(packages) if spec.lacking is not None else "":
@@ -295,8 +295,8 @@ def _commit(folder: Path) -> str:
     """Describe the commit that is checked out. Git is not run where nobody trusts the folder: its config can
     name programs.
     """
-    from rltui.services import trust
     from rltui.services.config.models.state import commit_of
+    from rltui.services.experiment import trust
 
     if trust.is_trusted(folder):
         return _first_line(["git", "-C", str(folder), "log", "-1", "--format=commit %h of %cs"])
@@ -305,7 +305,7 @@ def _commit(folder: Path) -> str:
 
 
 def _slurm() -> _Answer:
-    from rltui.services.slurm import is_absent, partitions
+    from rltui.services.hosts.slurm import is_absent, partitions
 
     if is_absent():
         text = "no sbatch here; submit jobs (--slurm) from a login node"
@@ -327,7 +327,7 @@ def _slurm() -> _Answer:
 
 
 def _kubernetes() -> _Answer:
-    from rltui.services import subprocesses
+    from rltui.services.processes import subprocesses
 
     if shutil.which("kubectl") is None:
         return False, "no kubectl here"
@@ -388,7 +388,7 @@ def _logout() -> _Answer:
 
 def _first_line(command: Sequence[str]) -> str:
     """The first line of what a program of the box says; empty where it fails."""
-    from rltui.services import subprocesses
+    from rltui.services.processes import subprocesses
 
     try:
         output = subprocesses.check_output(command, timeout_s=_ANSWER_S)

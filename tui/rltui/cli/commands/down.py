@@ -7,6 +7,7 @@ import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.text import count_text, join_words, size_text
 from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import SeveralRunsError, Target, choose, show_runs
 from rltui.cli.colour import style
@@ -17,13 +18,12 @@ from rltui.cli.status_text import read_status
 from rltui.cli.waiting import state_changes, styled_plan_text
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.text import count_text, join_words, size_text
 from rltui.errors import ExitCode, RltuiError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import forget, known_experiments, name_if_needed
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import forget, known_experiments, name_if_needed
 
 if TYPE_CHECKING:
-    from rltui.core.api import Plan
+    from rltui.core.experiment.api import Plan
 
 
 @command(
@@ -80,9 +80,9 @@ def _interrupted(record: ExperimentRecord) -> int:
 def _down_all(arguments: Arguments) -> int:
     """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
     from rltui.client.queue import commands
-    from rltui.core.api import Loss, Request
-    from rltui.core.consent import loss_of_plan
-    from rltui.services.queue_file import read_queue
+    from rltui.core.experiment.api import Loss, Request
+    from rltui.core.experiment.consent import loss_of_plan
+    from rltui.services.runs.queue_file import read_queue
 
     records = launch.running_experiments(known_experiments(), idle=True)
     plans = {record.name: _plan_down(record) for record in records}
@@ -162,8 +162,8 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
 
 def _plan_down(record: ExperimentRecord) -> Plan:
     """Plan what stops, what of the run is lost, and who loses its server."""
-    from rltui.core.api import Plan, Request, Status
-    from rltui.services.runs.leases import users_of
+    from rltui.core.experiment.api import Plan, Request, Status
+    from rltui.services.experiment.leases import users_of
 
     try:
         wire = None if record.observed else launch.connect(record)

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from rltui.base.text import unknown_name
+from rltui.base.times import Period
 from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, json_flag, limit_option
 from rltui.cli.choosing import Target, choose, separate_words, show_runs
 from rltui.cli.colour import style, style_diff
@@ -18,12 +20,10 @@ from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.events import EventFilter, detail_lines, display_kind, entry_data, first_line
-from rltui.core.text import unknown_name
-from rltui.core.times import Period
+from rltui.core.experiment.events import EventFilter, detail_lines, display_kind, entry_data, first_line
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.journal import journal_of, read_entries
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.journal import journal_of, read_entries
 from rltui.views.event import KINDS, VIEW, Event
 from rltui.views.table import Cell
 
@@ -131,7 +131,7 @@ def _filter(arguments: Arguments, record: ExperimentRecord, names: Sequence[str]
     if strange := sorted(kinds - set(KINDS) - {entry["kind"] for entry in entries}):
         raise unknown_name("kind of event", strange[0], KINDS)
     if strange := sorted(components - {entry.get("component") for entry in entries}):
-        from rltui.services import layout_files  # pydantic takes 60 ms
+        from rltui.services.experiment import layout_files  # pydantic takes 60 ms
 
         components_of_layout = [spec.id for spec in layout_files.load_for(record).component]
         if strange := [name for name in strange if name not in components_of_layout]:

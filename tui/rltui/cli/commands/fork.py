@@ -22,8 +22,8 @@ from rltui.cli.command import Arguments, command, flag
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_outcome
 from rltui.cli.queue_requests import print_added
-from rltui.core.forks import ForkRequest
-from rltui.core.knobs import split_assignments
+from rltui.core.config.knobs import split_assignments
+from rltui.core.runs.forks import ForkRequest
 from rltui.views.run import fork_lines
 
 
@@ -49,7 +49,7 @@ from rltui.views.run import fork_lines
 def fork(arguments: Arguments) -> int:
     from rltui.client.fork import plan_fork
     from rltui.client.queue import commands
-    from rltui.core.queue import QueueOptions
+    from rltui.core.runs.queue import QueueOptions
 
     row = choose_run(ready_index(), arguments)
     fork_request = ForkRequest(

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui import paths
+from rltui.base.text import join_words
+from rltui.base.toml.values import format_value
 from rltui.cli.arguments import json_flag
 from rltui.cli.command import Arguments, argument, choice, command, flag, repeatable
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import confirm, prompt
 from rltui.core import hints
-from rltui.core.knobs import split_assignment
-from rltui.core.text import join_words
-from rltui.core.toml.values import format_value
+from rltui.core.config.knobs import split_assignment
 from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.services.experiment.files import NAME_PATTERN
 from rltui.services.own_files import make_folder
-from rltui.services.runs.experiment_files import NAME_PATTERN
 
 _SHELL = re.compile(r"[|&;<>`]|\$[\w({]")
 """Characters and words that only a shell understands."""
@@ -92,7 +92,7 @@ def init(arguments: Arguments) -> int:
 
 
 def _list_layouts(*, as_json: bool) -> int:
-    from rltui.services import layout_files
+    from rltui.services.experiment import layout_files
 
     files = layout_files.available(Path.cwd())
     rows = [(path.stem, layout_files.load(path), path) for path in files]
@@ -141,7 +141,7 @@ def _make_workspace(kind: str, folder: Path) -> int:
 
 
 def _free_path(name: str, *, for_user: bool) -> Path:
-    from rltui.services import layout_files
+    from rltui.services.experiment import layout_files
 
     if not NAME_PATTERN.fullmatch(name):
         raise UsageError(f"not a layout name: {name}", hint=f"{hints.INIT}: letters, digits, - and _")
@@ -157,7 +157,7 @@ def _free_path(name: str, *, for_user: bool) -> Path:
 def _check(path: Path) -> None:
     """Refuse a layout that cannot be loaded, or whose placeholders are unknown without any config."""
     from rltui.client import checking
-    from rltui.services import layout_files
+    from rltui.services.experiment import layout_files
 
     layout = layout_files.load(path)
     if any("{config." in text for spec in layout.component for text in spec.templates):

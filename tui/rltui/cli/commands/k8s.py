@@ -20,14 +20,14 @@ from rltui.cli.status_text import print_status, read_status
 from rltui.cli.table import Column, print_table
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.states import Role
+from rltui.core.experiment.states import Role
 from rltui.errors import RltuiError, UsageError
 from rltui.frameworks.charts import CHART
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.experiment.registry import find_experiment
 
 if TYPE_CHECKING:
-    from rltui.core.kubectl import Kubectl
-    from rltui.services.kube import Pod
+    from rltui.core.hosts.kubectl import Kubectl
+    from rltui.services.hosts.kube import Pod
 
 _PODS = (
     Column("POD", least=16, cut="middle"),
@@ -50,7 +50,7 @@ _STATES: Mapping[str, Role] = {
 
 
 def _kubectl(arguments: Arguments) -> Kubectl:
-    from rltui.core.kubectl import Kubectl
+    from rltui.core.hosts.kubectl import Kubectl
 
     return Kubectl(arguments.context or "", arguments.namespace or "")
 
@@ -109,7 +109,7 @@ of the chart: rltui k8s upgrade RELEASE -f FILE --set trainer.command=…
 )
 def up(arguments: Arguments) -> int:
     from rltui.cli.releases import apply_values
-    from rltui.services.helm import Helm
+    from rltui.services.hosts.helm import Helm
 
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is not None:
@@ -128,7 +128,7 @@ def up(arguments: Arguments) -> int:
 )
 def upgrade(arguments: Arguments) -> int:
     from rltui.cli.releases import apply_values
-    from rltui.services.helm import Helm
+    from rltui.services.hosts.helm import Helm
 
     helm = Helm(_kubectl(arguments))
     if helm.release(arguments.release) is None:
@@ -248,7 +248,8 @@ def logs(arguments: Arguments) -> int:
     ),
 )
 def execute(arguments: Arguments) -> int:
-    from rltui.services import kube, subprocesses
+    from rltui.services.hosts import kube
+    from rltui.services.processes import subprocesses
 
     kubectl, pod = _pod(arguments)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -268,8 +269,9 @@ def down(arguments: Arguments) -> int:
     import asyncio
 
     from rltui.cli.releases import end_experiment, is_unwanted
-    from rltui.services import kube, subprocesses
-    from rltui.services.helm import Helm
+    from rltui.services.hosts import kube
+    from rltui.services.hosts.helm import Helm
+    from rltui.services.processes import subprocesses
 
     kubectl, name = _kubectl(arguments), arguments.release
     helm = Helm(kubectl)

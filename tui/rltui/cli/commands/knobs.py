@@ -18,9 +18,9 @@ from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.client import launch
-from rltui.core.knobs import IN_TEXT, pattern, rank
+from rltui.core.config.knobs import IN_TEXT, pattern, rank
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.views.knob import VIEW, KnobRow
 
 _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
@@ -66,7 +66,7 @@ def _show_table(table: dict[str, Any], terms: Sequence[str], arguments: Argument
     if not table["knobs"] and not table["others"]:
         print("no knob has all these words" if terms else "no knobs", file=sys.stderr)
     if table["problems"]:
-        from rltui.core.config_report import Problem  # pydantic takes 60 ms
+        from rltui.core.config.report import Problem  # pydantic takes 60 ms
 
         for problem in map(Problem.model_validate, table["problems"]):
             print(style_line(f"{problem.severity}: {problem.text}"), file=sys.stderr)

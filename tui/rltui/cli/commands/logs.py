@@ -17,6 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rltui.base.text import duration, size_text, unknown_name
+from rltui.base.times import Period
 from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, SINCE, UNTIL, json_flag, limit_option
 from rltui.cli.choosing import Target, attempt_of, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
@@ -24,14 +26,12 @@ from rltui.cli.output import print_json, print_json_stream
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
-from rltui.core.log_lines import Level, LineFilter, LogEntry, detect_level, parse_level
-from rltui.core.log_period import LogPeriod
-from rltui.core.log_query import compile_pattern
-from rltui.core.text import duration, size_text, unknown_name
-from rltui.core.times import Period
+from rltui.core.logs.lines import Level, LineFilter, LogEntry, detect_level, parse_level
+from rltui.core.logs.period import LogPeriod
+from rltui.core.logs.query import compile_pattern
 from rltui.errors import RltuiError, UsageError
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.logs.tail import follow_lines, tail_lines
-from rltui.services.runs.experiment_files import ExperimentRecord
 
 _DEFAULT_FOLLOWED_LINES = 20
 _DEFAULT_LINES = 1000
@@ -279,7 +279,7 @@ def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> 
 
 def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Path:
     """A file that the layout's `[[log]]` follows."""
-    from rltui.services import layout_files  # pydantic takes 60 ms
+    from rltui.services.experiment import layout_files  # pydantic takes 60 ms
     from rltui.services.logs.followed import FollowedLogs
 
     layout = layout_files.load_for(record)

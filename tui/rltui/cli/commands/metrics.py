@@ -13,21 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rltui.base.text import display_unit, duration, format_number, join_words, steps_text
+from rltui.base.times import Moment, Period
 from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, limit_option, positive
 from rltui.cli.choosing import Target, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import Column, print_table, room, table_lines, width_of
 from rltui.core import hints
-from rltui.core.curve import curve_rows
-from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
-from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
-from rltui.core.text import display_unit, duration, format_number, join_words, steps_text
-from rltui.core.times import Moment, Period
+from rltui.core.metrics.curve import curve_rows
+from rltui.core.metrics.names import CONCEPTS, MetricConcept, find_all, label_of
+from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.errors import RltuiError, UsageError
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.metrics.store import SeriesReader, lock_of
 from rltui.services.own_files import FileLock
-from rltui.services.runs.experiment_files import ExperimentRecord
 
 _VISIBLE_ROWS = 20
 _PLOT_ROWS = 8
@@ -225,7 +225,7 @@ def _full(key: SeriesKey) -> str:
 
 
 def _unknown(term: str, keys: Sequence[SeriesKey]) -> UsageError:
-    from rltui.core.text import did_you_mean
+    from rltui.base.text import did_you_mean
 
     ids = [concept.id for concept in CONCEPTS]
     ids_of_run = [id_ for id_ in ids if find_all(id_, keys)]
@@ -389,8 +389,8 @@ def _print_plots(lines: Iterable[_Line], arguments: Arguments) -> None:
 def _write_drawing(
     record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments
 ) -> None:
-    from rltui.core.annotations import annotations_of
-    from rltui.services.runs.journal import JournalFeed
+    from rltui.core.metrics.annotations import annotations_of
+    from rltui.services.experiment.journal import JournalFeed
     from rltui.ui.charts.catalog import Chart
     from rltui.ui.charts.export import svg
     from rltui.ui.charts.model import ChartModel, Run  # brings numpy

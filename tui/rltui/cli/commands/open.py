@@ -18,8 +18,8 @@ from rltui.cli.terminal import confirm
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import same_folder
-from rltui.services.runs.experiments import experiment_above, experiment_at, find_experiment
+from rltui.services.experiment.files import same_folder
+from rltui.services.experiment.registry import experiment_above, experiment_at, find_experiment
 
 
 @command(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.text import join_words, parse_whole_number
 from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
@@ -27,16 +28,15 @@ from rltui.cli.queue_requests import (
 )
 from rltui.cli.table import room, view_lines
 from rltui.core import hints
-from rltui.core.knobs import split_assignments
-from rltui.core.runs import RunRow
-from rltui.core.text import join_words, parse_whole_number
+from rltui.core.config.knobs import split_assignments
+from rltui.core.runs.row import RunRow
 from rltui.errors import RltuiError, UsageError
 from rltui.services.runs.index import RunIndex, current_rows
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_document, queue_notices, queued_runs
 
 if TYPE_CHECKING:
-    from rltui.core.experiment_request import ExperimentRequest
-    from rltui.core.queue import QueueEntry, RunQueue
+    from rltui.core.experiment.request import ExperimentRequest
+    from rltui.core.runs.queue import QueueEntry, RunQueue
 
 _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 
@@ -52,7 +52,7 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 def show(arguments: Arguments) -> int:
     """Print what waits and why, what runs, what has ended. A queue without a scheduler gets one."""
     from rltui.client.queue import commands
-    from rltui.services.queue_file import read_queue
+    from rltui.services.runs.queue_file import read_queue
 
     queue = read_queue()
     try:
@@ -145,7 +145,7 @@ def resume(arguments: Arguments) -> int:
 )
 def cancel(arguments: Arguments) -> int:
     from rltui.client.queue import commands
-    from rltui.services.queue_file import read_queue
+    from rltui.services.runs.queue_file import read_queue
 
     entries = commands.remove(arguments.entry)
     return _print_change(
@@ -165,7 +165,7 @@ def cancel(arguments: Arguments) -> int:
 )
 def retry(arguments: Arguments) -> int:
     from rltui.client.queue import commands
-    from rltui.services.queue_file import read_queue
+    from rltui.services.runs.queue_file import read_queue
 
     mend = partial(_entry_changes, read_queue(), split_assignments(arguments.edits))
     waiting_entries = commands.retry(arguments.entry, mend)
@@ -182,7 +182,7 @@ def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry)
         UsageError: if it is of an older version, and its words are not known or understood any more.
     """
     from rltui.client.queue.commands import fork_text
-    from rltui.core.experiment_request import Override
+    from rltui.core.experiment.request import Override
 
     request = entry.request or _request_of_words(queue, entry)
     if not edits:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.base.text import size_text
 from rltui.cli.arguments import DEVICES, FOLDER_BESIDE, JSON, PLAN, RUN, TIMEOUT, WAIT, YES, name_option
 from rltui.cli.choosing import choose_devices, choose_run, ready_index
 from rltui.cli.command import Arguments, command
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.output import print_outcome
-from rltui.core.runs import RunRow
-from rltui.core.text import size_text
+from rltui.core.runs.row import RunRow
 
 if TYPE_CHECKING:
     from rltui.client.rerun import RerunPlan

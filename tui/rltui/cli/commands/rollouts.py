@@ -11,6 +11,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from rltui.base.text import group_digits, truncate
+from rltui.base.times import Period
 from rltui.cli.arguments import JSON, RUN, count, limit_option, moment_of_step
 from rltui.cli.choosing import names_run, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
@@ -18,7 +20,7 @@ from rltui.cli.commands.logs import pattern_of
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.table import print_table, print_view, view_cells, view_shapes
-from rltui.core.rollouts import (
+from rltui.core.rollouts.batches import (
     ALL,
     NO_STEP,
     Batch,
@@ -31,13 +33,11 @@ from rltui.core.rollouts import (
     histogram,
     sort_samples,
 )
-from rltui.core.text import group_digits, truncate
-from rltui.core.times import Period
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import ELSEWHERE, WRITERS
+from rltui.services.experiment.files import same_folder
+from rltui.services.experiment.registry import experiment_above
 from rltui.services.redaction import without_secrets
-from rltui.services.runs.experiment_files import same_folder
-from rltui.services.runs.experiments import experiment_above
 from rltui.views.rollout import (
     BATCHES,
     GROUP_WIDTH,
@@ -114,7 +114,7 @@ def _path_of_rollouts(reference: str) -> Path | None:
 
 def _show(arguments: Arguments, folder: Path, framework: str = "") -> int:
     """Show the rollouts of a folder, or of a file; `framework`: of the run that it belongs to."""
-    from rltui.services.runs.rollouts import open_rollouts
+    from rltui.services.rollouts import open_rollouts
 
     source = open_rollouts(folder)
     pattern = pattern_of(arguments.grep)

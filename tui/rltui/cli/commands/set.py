@@ -9,7 +9,7 @@ from rltui.cli.choosing import choose, separate_words
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_edit
 from rltui.core import hints
-from rltui.core.knobs import split_assignments
+from rltui.core.config.knobs import split_assignments
 from rltui.errors import UsageError
 
 

@@ -9,6 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from rltui.base.text import duration
+from rltui.base.times import clock_text
 from rltui.cli.arguments import RUN, WATCH_S, interval_or_name, json_flag, limit_option, watch
 from rltui.cli.choosing import choose, meant
 from rltui.cli.colour import style_line
@@ -20,13 +22,11 @@ from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
-from rltui.core.run_state import Verdict, state_text
-from rltui.core.states import Reason, component_badge
-from rltui.core.text import duration
-from rltui.core.times import clock_text
+from rltui.core.experiment.states import Reason, component_badge
+from rltui.core.runs.state import Verdict, state_text
 from rltui.errors import ConfigError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import BrokenExperiment, experiment_above, listed_experiments
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import BrokenExperiment, experiment_above, listed_experiments
 from rltui.views.component import host_texts
 from rltui.views.experiment import VIEW, exit_code
 

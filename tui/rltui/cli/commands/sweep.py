@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rltui.base.text import join_words
 from rltui.cli.arguments import JSON, NEW_RUN, PLAN, positive
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.queue_requests import (
@@ -23,9 +24,8 @@ from rltui.cli.queue_requests import (
     split_sweep,
 )
 from rltui.core import hints
-from rltui.core.text import join_words
 from rltui.errors import ConfigError, UsageError
-from rltui.services.job_arrays import make_array
+from rltui.services.hosts.job_arrays import make_array
 
 if TYPE_CHECKING:
     from rltui.client.queue.commands import QueueRequest

@@ -20,7 +20,7 @@ from rltui.paths import require_folder
     ),
 )
 def trust_folder(arguments: Arguments) -> int:
-    from rltui.services import trust
+    from rltui.services.experiment import trust
 
     folder = Path(arguments.folder).absolute()
     require_folder(folder)

@@ -14,8 +14,8 @@ from rltui.cli.jobs import start_or_submit
 from rltui.cli.new_run import requested_run, start_headless
 from rltui.cli.progress import working
 from rltui.client import launch
-from rltui.services.runs.experiment_files import ExperimentRecord, same_folder
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.experiment.files import ExperimentRecord, same_folder
+from rltui.services.experiment.registry import find_experiment
 
 if TYPE_CHECKING:
     from rltui.client.draft import ConfiguredRequest

@@ -18,21 +18,21 @@ from typing import Any
 
 from rltui import paths
 from rltui.client.transports.unix import Wire
-from rltui.core.run_state import state_text
-from rltui.core.states import component_badge
+from rltui.core.experiment.states import component_badge
+from rltui.core.runs.state import state_text
 from rltui.errors import RltuiError
-from rltui.services.own_files import read_regular
-from rltui.services.queue_states import beside_entry, saved_entries
-from rltui.services.runs.catalog import record_of
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import (
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import (
     experiment_above,
     find_experiment,
     find_socket,
     known_experiments,
     names_with_socket,
 )
+from rltui.services.own_files import read_regular
+from rltui.services.runs.catalog import record_of
 from rltui.services.runs.index import IndexedState, RunIndex
+from rltui.services.runs.queue_states import beside_entry, saved_entries
 from rltui.services.runs.references import find_run
 
 TypedValues = dict[str, list[str]]
@@ -281,13 +281,13 @@ def event_kinds(_: str, __: TypedValues) -> Words:
 
 
 def log_levels(_: str, __: TypedValues) -> Words:
-    from rltui.core.log_lines import Level
+    from rltui.core.logs.lines import Level
 
     return [(level.value, "and above") for level in Level]
 
 
 def metrics(_: str, __: TypedValues) -> Words:
-    from rltui.core.metric_names import CONCEPTS
+    from rltui.core.metrics.names import CONCEPTS
 
     return [(concept.id, concept.title) for concept in CONCEPTS]
 
@@ -310,7 +310,7 @@ def help_topics(_: str, __: TypedValues) -> Words:
 
 
 def slurm_partitions(_: str, __: TypedValues) -> Words:
-    from rltui.services.slurm import partitions
+    from rltui.services.hosts.slurm import partitions
 
     return [
         (partition.name, f"up to {partition.time_limit}, {partition.nodes} nodes")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from rltui.core.series import Series
+from rltui.core.metrics.series import Series
 
 MOST_POINTS = 2000
 """Points of a series that is read for the first time: more than a chart has room for."""

@@ -7,19 +7,19 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rltui.base.questions import Question
 from rltui.client.experiment import Event, Experiment, JournalTail
 from rltui.client.laptop.logs import RemoteLog, RemoteSearch
 from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.laptop.server import OpenedExperiment, RemoteServer, event_of
 from rltui.client.transports.ssh import HostLink
-from rltui.core.journal import JournalEntry
-from rltui.core.log_lines import Level, LogEntry, LogScan, LogSource, MergedSource
-from rltui.core.log_query import Query
-from rltui.core.questions import Question
-from rltui.core.rollouts import RolloutSource
-from rltui.core.series import SeriesSource
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.logs.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.logs.query import Query
+from rltui.core.metrics.series import SeriesSource
+from rltui.core.rollouts.batches import RolloutSource
 from rltui.errors import LinkDownError, RltuiError
-from rltui.services.runs.experiment_files import free_file
+from rltui.services.experiment.files import free_file
 
 
 class RemoteExperiment(Experiment):

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rltui.core.log_lines import LogChange, LogSource
-from rltui.core.questions import remote_method
+from rltui.base.questions import remote_method
+from rltui.core.logs.lines import LogChange, LogSource
 from rltui.services.logs.merged import MergedLog
 
 _TAIL_LINES = 150

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from queue import SimpleQueue
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from rltui.base.questions import Question, question_of
 from rltui.client.transports.frames import Packet, decoding
 from rltui.client.transports.ssh import HostLink
-from rltui.core.questions import Question, question_of
 from rltui.errors import RltuiError
 
 _Parameters = ParamSpec("_Parameters")

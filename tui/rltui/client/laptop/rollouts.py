@@ -11,14 +11,14 @@ from pathlib import Path
 from re import Pattern
 from typing import NamedTuple
 
+from rltui.base.questions import remote_method
 from rltui.client.laptop.columns import decode_columns, encode_columns
 from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.transports.frames import decoding
 from rltui.client.transports.ssh import HostLink
-from rltui.core.questions import remote_method
-from rltui.core.rollouts import Batch, BatchKey, Sample, SampleTable, Transcript
+from rltui.core.rollouts.batches import Batch, BatchKey, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
-from rltui.services.runs.rollouts import export_transcripts, open_rollouts, save_transcripts
+from rltui.services.rollouts import export_transcripts, open_rollouts, save_transcripts
 
 _SEARCHED_AT_ONCE = 20
 """Rollouts searched for one answer."""

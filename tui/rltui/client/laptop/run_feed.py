@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from rltui.base.questions import remote_method
 from rltui.client.local_runs import LocalRuns
 from rltui.client.transports.frames import chunks
-from rltui.core.questions import remote_method
-from rltui.core.queue import RunQueue
-from rltui.core.runs import RunMetadata, RunRow
+from rltui.core.runs.queue import RunQueue
+from rltui.core.runs.row import RunMetadata, RunRow
 
 _POLL_S = 1.0
 _ROWS_AT_ONCE = 100

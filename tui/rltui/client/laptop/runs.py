@@ -8,6 +8,7 @@ from dataclasses import replace
 from threading import Condition
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.questions import Question, question_of
 from rltui.client.experiment import Experiment
 from rltui.client.laptop.experiment import RemoteExperiment
 from rltui.client.laptop.remote_object import RemoteObject
@@ -17,16 +18,15 @@ from rltui.client.runs import Runs
 from rltui.client.transports.frames import Packet
 from rltui.client.transports.ssh import HostLink
 from rltui.core import hints
-from rltui.core.questions import Question, question_of
-from rltui.core.rollouts import RolloutSource
-from rltui.core.runs import RunChange, RunRow
-from rltui.core.series import SeriesSource
+from rltui.core.metrics.series import SeriesSource
+from rltui.core.rollouts.batches import RolloutSource
+from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import LinkDownError, RltuiError, UsageError
 
 if TYPE_CHECKING:
     from rltui.client.laptop.run_feed import RunUpdate
-    from rltui.core.compare import Comparison
-    from rltui.core.queue import RunQueue
+    from rltui.core.runs.compare import Comparison
+    from rltui.core.runs.queue import RunQueue
     from rltui.views.report import Draw
 
 _FIRST_S = 5.0
@@ -115,7 +115,7 @@ class RemoteRuns(Runs):
 
     def queue(self) -> RunQueue:
         """The queue as it came with the rows."""
-        from rltui.core.queue import RunQueue
+        from rltui.core.runs.queue import RunQueue
 
         return self._queue or RunQueue()
 
@@ -240,7 +240,7 @@ class AllRuns(Runs):
         return self._owner(id_).open(id_, again=again)
 
     def compare(self, ids: Sequence[str], metrics: Sequence[str] = ()) -> Comparison:
-        from rltui.core.compare import compared_evals, compared_metrics, comparison
+        from rltui.core.runs.compare import compared_evals, compared_metrics, comparison
 
         owners = self._by_owner(ids)
         if len(owners) == 1:

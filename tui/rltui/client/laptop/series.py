@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rltui.base.questions import remote_method
 from rltui.client.laptop.columns import (
     SERIES_CODES,
     decode_columns,
@@ -20,9 +21,8 @@ from rltui.client.laptop.columns import (
 from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.transports.frames import decoding
 from rltui.client.transports.ssh import HostLink
-from rltui.core.log_lines import LogChange
-from rltui.core.questions import remote_method
-from rltui.core.series import Rewind, Series, SeriesKey
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.series import Rewind, Series, SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader
 

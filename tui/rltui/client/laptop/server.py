@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import TypeAdapter
 
+from rltui.base.questions import Question, questions_of, remote_method
 from rltui.client import launch
 from rltui.client.experiment import Description, Event, Experiment
 from rltui.client.laptop.log_feed import KnownLine, LogFeed, LogUpdate
@@ -19,13 +20,12 @@ from rltui.client.local_experiment import LocalExperiment
 from rltui.client.local_runs import LocalRuns
 from rltui.client.runs import Runs
 from rltui.client.transports.frames import chunks
-from rltui.core.api import EVENT_MODELS, EventKind
-from rltui.core.log_lines import Level, LogEntry, LogHit
-from rltui.core.log_query import Query
-from rltui.core.questions import Question, questions_of, remote_method
+from rltui.core.experiment.api import EVENT_MODELS, EventKind
+from rltui.core.logs.lines import Level, LogEntry, LogHit
+from rltui.core.logs.query import Query
 from rltui.errors import RltuiError
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.registry import find_experiment
 
 _LOG_POLL_S = 0.4
 """Poll interval of a log, as that of a log pane."""

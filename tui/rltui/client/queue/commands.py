@@ -13,28 +13,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui import paths
+from rltui.base.interpreter import OUTER_VARIABLES, module_command
+from rltui.base.text import join_words, numbered, parse_whole_number, unknown_name
 from rltui.core import hints
-from rltui.core.interpreter import OUTER_VARIABLES, module_command
-from rltui.core.queue import (
+from rltui.core.experiment.states import ENTRY_STATES
+from rltui.core.runs.queue import (
     LaunchEnvironment,
     QueueEntry,
     QueueOptions,
     RunQueue,
     is_kept_variable,
 )
-from rltui.core.states import ENTRY_STATES
-from rltui.core.text import join_words, numbered, parse_whole_number, unknown_name
 from rltui.errors import ConflictError, RltuiError, UsageError
-from rltui.services import subprocesses
+from rltui.services.experiment.files import same_folder
+from rltui.services.experiment.registry import find_experiment
 from rltui.services.fingerprints import fingerprint
-from rltui.services.queue_file import change_queue, read_queue, supervisor_lock
-from rltui.services.runs.experiment_files import same_folder
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.processes import subprocesses
+from rltui.services.runs.queue_file import change_queue, read_queue, supervisor_lock
 
 if TYPE_CHECKING:
     from rltui.client.fork import Fork
-    from rltui.core.experiment_request import ExperimentRequest
-    from rltui.services.runs.experiment_files import ExperimentRecord
+    from rltui.core.experiment.request import ExperimentRequest
+    from rltui.services.experiment.files import ExperimentRecord
 
 START = "start"
 """Argument of `python -m rltui.scheduler` that starts it in the private tmux server."""
@@ -103,7 +103,7 @@ def fork_text(request: ExperimentRequest) -> str:
 
 def is_submitted(record: ExperimentRecord) -> bool:
     """True if all that it starts is submitted to a cluster."""
-    from rltui.services import layout_files
+    from rltui.services.experiment import layout_files
 
     return all(spec.is_submitted for spec in layout_files.load_for(record).automatic)
 

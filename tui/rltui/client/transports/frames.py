@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import zstandard
 
-from rltui.core.protocol import plain
+from rltui.base.protocol import plain
 from rltui.errors import RltuiError
 
 _Item = TypeVar("_Item")

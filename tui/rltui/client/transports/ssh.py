@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui import __version__
+from rltui.base.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
+from rltui.base.protocol import PROTOCOL_VERSION
+from rltui.base.text import duration
 from rltui.client.transports.frames import (
     LINK_VERSION,
     Frames,
@@ -27,10 +30,7 @@ from rltui.client.transports.frames import (
     decoding,
 )
 from rltui.client.transports.remote_machine import RemoteMachine
-from rltui.core.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
-from rltui.core.log_lines import decode_line, plain_text
-from rltui.core.protocol import PROTOCOL_VERSION
-from rltui.core.text import duration
+from rltui.core.logs.lines import decode_line, plain_text
 from rltui.errors import (
     ERROR_TYPES,
     UNKNOWN_COMMAND,

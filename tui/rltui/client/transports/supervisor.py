@@ -7,6 +7,9 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from rltui.base.interpreter import module_command
+from rltui.base.protocol import plain
+from rltui.base.questions import Question, questions_of
 from rltui.client.experiment import Event, ShutDownError
 from rltui.client.launch import not_running
 from rltui.client.transports.unix import (
@@ -18,16 +21,14 @@ from rltui.client.transports.unix import (
     result_of,
 )
 from rltui.core import hints
-from rltui.core.api import EVENT_MODELS, Down, Status
-from rltui.core.experiment_api import SupervisorApi
-from rltui.core.interpreter import module_command
-from rltui.core.protocol import plain
-from rltui.core.questions import Question, questions_of
-from rltui.core.run_state import no_answer
+from rltui.core.experiment.api import EVENT_MODELS, Down, Status
+from rltui.core.experiment.questions import SupervisorApi
+from rltui.core.runs.state import no_answer
 from rltui.errors import RltuiError
-from rltui.services import heartbeat, subprocesses
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import find_socket
+from rltui.services.experiment import heartbeat
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import find_socket
+from rltui.services.processes import subprocesses
 
 NOTE = questions_of(SupervisorApi)["note"]
 _START_TIMEOUT_S = 60.0
@@ -144,7 +145,7 @@ class SupervisorClient(SupervisorApi):
 
     def _refuse_revival(self) -> None:
         """An experiment that was shut down stays so. The supervisor's message counts as much as its file."""
-        from rltui.services.runs.intent import IntentFile  # the first frame need not wait for it
+        from rltui.services.experiment.intent import IntentFile  # the first frame need not wait for it
 
         control = self.record.control
         saved_down = IntentFile(control.intent_file).read().down

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
-from rltui.core.protocol import PROTOCOL_VERSION, plain
-from rltui.core.run_state import no_answer
+from rltui.base.protocol import PROTOCOL_VERSION, plain
+from rltui.core.runs.state import no_answer
 from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
 
 _Parameters = ParamSpec("_Parameters")
@@ -89,7 +89,7 @@ class Wire:
         **kwargs: _Parameters.kwargs,
     ) -> _Answer:
         """Like `call`, with a question of `SupervisorApi`, whose types its answer and arguments have."""
-        from rltui.core.questions import question_of  # needs pydantic
+        from rltui.base.questions import question_of  # needs pydantic
 
         question = question_of(method)
         arguments = question.arguments(self, *args, **kwargs)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rltui.core.config_report import KnobInfo
+from rltui.base.kinds import is_integer, is_number
+from rltui.core.config.knobs import KnobValue
+from rltui.core.config.report import KnobInfo
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.kinds import is_integer, is_number
-from rltui.core.knobs import KnobValue
 
 Role = Literal["trainer", "sft", "inference"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from rltui.core.text import GIB
+from rltui.base.text import GIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The memory on each device if components start with the config as it is. Pure.
 
 Engines claim their budget at once, and hold it; trainers grow up to their peak (`facts/vllm.md`, Memory
-budget). What a forecast says in words: `rltui.views.gpu_forecast`.
+budget). What a forecast says in words: `rltui.views.gpu.forecast`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from rltui.base.text import GIB
 from rltui.core.gpu.budget import (
     EngineMemory,
     KvCache,
@@ -18,7 +19,6 @@ from rltui.core.gpu.budget import (
 )
 from rltui.core.gpu.report import GpuDevice, GpuReservation, Verdict
 from rltui.core.gpu.training import TrainingNeed
-from rltui.core.text import GIB
 
 MARGIN_BYTES = GIB
 """Memory to leave free beside engine and trainer: samples one second apart miss short peaks, and an

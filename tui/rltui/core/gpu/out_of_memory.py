@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rltui.base.text import GIB, gib
 from rltui.core.gpu.report import OutOfMemory
-from rltui.core.text import GIB, gib
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": 1 << 40}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?) ?(bytes|KiB|MiB|GiB|TiB)")

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rltui.core.values import Value
+from rltui.base.values import Value
 
 GpuOwner = Literal["component", "orphan", "experiment", "mine", "other", "unknown", "hidden"]
 """Owner of a process or of a share of the memory.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from rltui.base.text import count_text, gib, join_words
 from rltui.core.gpu.report import GpuDevice, GpuReservation
-from rltui.core.text import count_text, gib, join_words
 
 
 def with_claims(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rltui.core.text import gib
+from rltui.base.text import gib
 
 _BYTES_PER_PARAMETER = 16
 """Weights, gradients and two moments of Adam, each in 32 bits."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rltui.core.engine_metrics import EngineMetrics
 from rltui.core.gpu.budget import EngineMeasurements, EngineRules
+from rltui.core.metrics.engine import EngineMetrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from rltui.core.engine_metrics import EngineMetrics
+from rltui.base.text import GIB
 from rltui.core.gpu.budget import EngineMeasurements, EngineRules, MemoryRule
-from rltui.core.text import GIB
+from rltui.core.metrics.engine import EngineMetrics
 from rltui.frameworks.engines.base import Engine
 
 _METRICS = EngineMetrics(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rltui.core.runs import BEST
+from rltui.core.runs.row import BEST
 
 Options = Mapping[str, bool]
 """Every name of every option of a command of rltui: whether a value follows it."""

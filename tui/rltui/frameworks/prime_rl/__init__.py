@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from rltui.core.config_schema import ConfigSchema
+from rltui.core.config.schema import ConfigSchema
 from rltui.frameworks.answers import unknown
 from rltui.frameworks.base import Framework, Given
 from rltui.frameworks.inputs import ConfigFile

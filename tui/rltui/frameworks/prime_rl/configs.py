@@ -15,8 +15,8 @@ from pathlib import PurePath
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.config_data import leaves
-from rltui.core.config_schema import ConfigSchema
+from rltui.core.config.data import leaves
+from rltui.core.config.schema import ConfigSchema
 from rltui.frameworks.inputs import Parsed
 from rltui.frameworks.prime_rl.values import data_file
 from rltui.frameworks.schemas import Overlay

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from rltui.core.batch import BatchKnobs, accumulation, batch_values, derived_value, packing_values, sft_tokens
-from rltui.core.bottleneck import BottleneckKnobs
-from rltui.core.config_report import DerivedValue
-from rltui.core.rules import Values, is_on, own
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.batch import (
+    BatchKnobs,
+    accumulation,
+    batch_values,
+    derived_value,
+    packing_values,
+    sft_tokens,
+)
+from rltui.core.config.report import DerivedValue
+from rltui.core.config.rules import Values, is_on, own
+from rltui.core.metrics.bottleneck import BottleneckKnobs
 from rltui.frameworks.prime_rl import rules
 from rltui.frameworks.prime_rl.values import ENGINE_ABOVE
 from rltui.frameworks.schemas import Names

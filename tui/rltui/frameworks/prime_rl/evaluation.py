@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rltui.base.template import Missing
 from rltui.core import hints
-from rltui.core.config_data import value_at
-from rltui.core.evals import EvalTarget
-from rltui.core.template import Missing
+from rltui.core.config.data import value_at
+from rltui.core.runs.evals import EvalTarget
 from rltui.errors import ConfigError
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
 from rltui.frameworks.evaluators import verifiers_eval

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.core.template import TemplateValue
+from rltui.base.template import TemplateValue
 from rltui.frameworks.answers import no, no_values, yes
 from rltui.frameworks.base import Checkout
 from rltui.frameworks.config import ConfigModels

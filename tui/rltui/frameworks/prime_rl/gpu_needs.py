@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from rltui.core.config_data import value_at
+from rltui.base.kinds import is_number
+from rltui.base.template import Missing, TemplateValue
+from rltui.base.text import count_text
+from rltui.core.config.data import value_at
+from rltui.core.config.rules import Values, is_on
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.training import Training
-from rltui.core.kinds import is_number
-from rltui.core.rules import Values, is_on
-from rltui.core.template import Missing, TemplateValue
-from rltui.core.text import count_text
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from rltui.base.template import Missing, TemplateValue
 from rltui.core import hints
-from rltui.core.config_data import value_at
-from rltui.core.evals import SERVER
+from rltui.core.config.data import value_at
+from rltui.core.config.knobs import KnobValue
+from rltui.core.experiment.plan import RestartRule
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.knobs import KnobValue
-from rltui.core.plan import RestartRule
-from rltui.core.template import Missing, TemplateValue
+from rltui.core.runs.evals import SERVER
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, ServiceCall, common_values
 from rltui.frameworks.prime_rl import ports

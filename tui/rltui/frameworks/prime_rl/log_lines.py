@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.failure_cause import FailurePattern, Groups
-from rltui.core.log_lines import LINE_BREAK, plain_text
+from rltui.core.logs.failure_cause import FailurePattern, Groups
+from rltui.core.logs.lines import LINE_BREAK, plain_text
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.values import ROUTER_METRICS_ABOVE
 from rltui.frameworks.progress import Fact

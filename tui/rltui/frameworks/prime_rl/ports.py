@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rltui.core.config_data import value_at
-from rltui.core.kinds import is_integer
-from rltui.core.knobs import KnobValue
-from rltui.core.servers import port_of, reachable_host
-from rltui.core.toml.values import TomlValue
+from rltui.base.kinds import is_integer
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.data import value_at
+from rltui.core.config.knobs import KnobValue
+from rltui.core.experiment.servers import port_of, reachable_host
 from rltui.errors import UsageError
 from rltui.frameworks.inputs import RunContext
 from rltui.frameworks.launch import PortKnob

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from rltui.core import rules as make
-from rltui.core.batch import BatchKnobs, batching, micro_batches, single_rollout_groups
-from rltui.core.config_report import ProblemSeverity
-from rltui.core.config_schema import NONE
-from rltui.core.kinds import is_integer
-from rltui.core.knobs import display
-from rltui.core.rules import Rule, Values, bad_if, is_on, last, nearest_multiples, own
+from rltui.base.kinds import is_integer
+from rltui.core.config import rules as make
+from rltui.core.config.batch import BatchKnobs, batching, micro_batches, single_rollout_groups
+from rltui.core.config.knobs import display
+from rltui.core.config.report import ProblemSeverity
+from rltui.core.config.rules import Rule, Values, bad_if, is_on, last, nearest_multiples, own
+from rltui.core.config.schema import NONE
 from rltui.frameworks.prime_rl.log_lines import TOKENS_PER_ROLLOUT
 from rltui.frameworks.schemas import Names
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rltui.core.config_data import apply_edits
-from rltui.core.knobs import KnobValue
+from rltui.core.config.data import apply_edits
+from rltui.core.config.knobs import KnobValue
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.generation import Generation

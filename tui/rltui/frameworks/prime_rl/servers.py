@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from rltui.core.servers import ServerAddress, server_url
-from rltui.core.template import Missing
+from rltui.base.template import Missing
+from rltui.core.experiment.servers import ServerAddress, server_url
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import ServiceCall

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any
 
-from rltui.core.config_data import value_at
-from rltui.core.config_report import Problem, ProblemSeverity
-from rltui.core.knobs import display
-from rltui.core.rules import Values, is_on, own
-from rltui.core.text import closest, did_you_mean
-from rltui.core.toml.values import format_key
+from rltui.base.text import closest, did_you_mean
+from rltui.base.toml.values import format_key
+from rltui.core.config.data import value_at
+from rltui.core.config.knobs import display
+from rltui.core.config.report import Problem, ProblemSeverity
+from rltui.core.config.rules import Values, is_on, own
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl.rules import (
     BROADCAST,

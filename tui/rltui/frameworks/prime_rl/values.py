@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from rltui.core.config_data import value_at
-from rltui.core.kinds import is_integer
-from rltui.core.layout_instances import instance_ids
-from rltui.core.toml.values import TomlValue
+from rltui.base.kinds import is_integer
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.data import value_at
+from rltui.core.experiment.instances import instance_ids
 from rltui.frameworks.inputs import ConfigFiles
 
 ENGINE_ABOVE, ROUTER_METRICS_ABOVE = 100, 21_000

@@ -8,13 +8,13 @@ from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from rltui.core.batch import accumulation, batch_values
-from rltui.core.bottleneck import BottleneckKnobs
-from rltui.core.config_data import value_at
-from rltui.core.config_report import DerivedValue
-from rltui.core.config_schema import ConfigSchema
-from rltui.core.failure_cause import Confidence, FailurePattern
-from rltui.core.rules import Values, scaled
+from rltui.core.config.batch import accumulation, batch_values
+from rltui.core.config.data import value_at
+from rltui.core.config.report import DerivedValue
+from rltui.core.config.rules import Values, scaled
+from rltui.core.config.schema import ConfigSchema
+from rltui.core.logs.failure_cause import Confidence, FailurePattern
+from rltui.core.metrics.bottleneck import BottleneckKnobs
 from rltui.frameworks.base import Framework, Given
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.gpu_needs import GpuNeeds

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import PurePath
 
-from rltui.core.evals import EvalTarget
-from rltui.core.interpreter import module_command
-from rltui.core.template import Missing
-from rltui.core.toml.values import TomlValue
+from rltui.base.interpreter import module_command
+from rltui.base.template import Missing
+from rltui.base.toml.values import TomlValue
+from rltui.core.runs.evals import EvalTarget
 from rltui.errors import ConfigError
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
 from rltui.frameworks.inputs import ConfigFiles, RunContext

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rltui.base.template import Missing, TemplateValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.knobs import KnobValue
+from rltui.core.experiment.plan import RestartRule
+from rltui.core.experiment.servers import ServerAddress, port_of, reachable_host
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.knobs import KnobValue
-from rltui.core.plan import RestartRule
-from rltui.core.servers import ServerAddress, port_of, reachable_host
-from rltui.core.template import Missing, TemplateValue
-from rltui.core.toml.values import TomlValue
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, ServiceCall, common_values

@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rltui.core.batch import BatchKnobs, accumulation, batch_values, derived_value
-from rltui.core.bottleneck import BottleneckKnobs
-from rltui.core.config_report import DerivedValue
-from rltui.core.config_schema import ConfigSchema
-from rltui.core.metrics import MetricNames
-from rltui.core.rules import Values
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.batch import BatchKnobs, accumulation, batch_values, derived_value
+from rltui.core.config.report import DerivedValue
+from rltui.core.config.rules import Values
+from rltui.core.config.schema import ConfigSchema
+from rltui.core.metrics.bottleneck import BottleneckKnobs
+from rltui.core.metrics.progress import MetricNames
 from rltui.frameworks.base import Checkout, Converted, Framework, Given
 from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.gpu_needs import GpuNeeds

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rltui.core.config_data import apply_edits, value_at
-from rltui.core.knobs import display
-from rltui.core.rules import Values
-from rltui.core.toml.values import TomlValue, format_key, format_value
+from rltui.base.toml.values import TomlValue, format_key, format_value
+from rltui.core.config.data import apply_edits, value_at
+from rltui.core.config.knobs import display
+from rltui.core.config.rules import Values
 from rltui.frameworks.base import Converted, Framework
 from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.verifiers.files import ARGS

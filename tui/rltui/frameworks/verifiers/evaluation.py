@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rltui.base.template import Missing
 from rltui.core import hints
-from rltui.core.config_data import value_at
-from rltui.core.evals import EvalTarget
-from rltui.core.template import Missing
+from rltui.core.config.data import value_at
+from rltui.core.runs.evals import EvalTarget
 from rltui.errors import ConfigError
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation, named_model
 from rltui.frameworks.evaluators import verifiers_eval

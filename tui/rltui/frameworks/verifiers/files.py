@@ -12,9 +12,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from rltui.core.config_data import value_at
-from rltui.core.config_schema import ConfigSchema
-from rltui.core.json_schema import Json
+from rltui.core.config.data import value_at
+from rltui.core.config.json_schema import Json
+from rltui.core.config.schema import ConfigSchema
 
 ARGS = "trainer.args"
 """The table that becomes an `RLConfig`."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
+from rltui.base.template import Missing, TemplateValue
+from rltui.base.toml.values import TomlValue
 from rltui.core import hints
-from rltui.core.config_data import value_at
+from rltui.core.config.data import value_at
+from rltui.core.config.knobs import KnobValue
+from rltui.core.experiment.plan import RestartRule
 from rltui.core.gpu.budget import EngineMemory
-from rltui.core.knobs import KnobValue
-from rltui.core.plan import RestartRule
-from rltui.core.template import Missing, TemplateValue
-from rltui.core.toml.values import TomlValue
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, common_values

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rltui.core import hints
-from rltui.core.failure_cause import FailurePattern
+from rltui.core.logs.failure_cause import FailurePattern
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.progress import Fact
 

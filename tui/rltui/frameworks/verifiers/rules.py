@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rltui.core import hints
-from rltui.core.batch import micro_batches
-from rltui.core.rules import (
+from rltui.core.config.batch import micro_batches
+from rltui.core.config.rules import (
     Rule,
     Values,
     bad_if,
@@ -18,7 +18,7 @@ from rltui.core.rules import (
     same,
     scaled,
 )
-from rltui.core.servers import LOOPBACK_HOSTS
+from rltui.core.experiment.servers import LOOPBACK_HOSTS
 from rltui.frameworks.verifiers.files import ARGS
 
 BATCH, GROUP, MICRO = f"{ARGS}.batch_size", f"{ARGS}.rollouts_per_example", f"{ARGS}.micro_batch_size"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rltui.core.config_data import changed_keys, deep_leaves
-from rltui.core.edit_log import FileEdit
-from rltui.core.secrets import mask_text, mask_value
-from rltui.core.toml.values import TomlValue, format_value
+from rltui.base.secrets import mask_text, mask_value
+from rltui.base.toml.values import TomlValue, format_value
+from rltui.core.config.data import changed_keys, deep_leaves
+from rltui.core.config.edit_log import FileEdit
 from rltui.frameworks.inputs import ConfigFile
 from rltui.services.config.config_file import sha_of
 

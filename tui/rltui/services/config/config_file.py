@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rltui.core.config_data import changed_keys, deep_leaves, value_at
-from rltui.core.toml import edit
-from rltui.core.toml.values import TomlValue, read_value, same_value
+from rltui.base.toml import edit
+from rltui.base.toml.values import TomlValue, read_value, same_value
+from rltui.core.config.data import changed_keys, deep_leaves, value_at
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.inputs import ConfigFile
 from rltui.services.own_files import read_regular

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rltui.core.config_report import ConfigDiff, KeyDifference
-from rltui.core.text import parse_whole_number, unknown_name
-from rltui.core.toml.scan import BOM
+from rltui.base.text import parse_whole_number, unknown_name
+from rltui.base.toml.scan import BOM
+from rltui.core.config.report import ConfigDiff, KeyDifference
 from rltui.errors import UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, as_passed
 from rltui.services.config.change import FileChange
 from rltui.services.config.files import read_snapshot
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.experiment.files import ControlFolder
 
 
 def attempt_files(name: str, control: ControlFolder, framework: Framework) -> ConfigFiles:

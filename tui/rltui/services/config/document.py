@@ -11,13 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from rltui.core.api import Request
-from rltui.core.batch import other_way
-from rltui.core.config_report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
-from rltui.core.edit_log import EditRecord
-from rltui.core.knobs import Knob, KnobValue, large_step, resolve_edits
-from rltui.core.refusal import refuse_conflicts, refuse_errors
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.batch import other_way
+from rltui.core.config.edit_log import EditRecord
+from rltui.core.config.knobs import Knob, KnobValue, large_step, resolve_edits
+from rltui.core.config.report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
+from rltui.core.experiment.api import Request
+from rltui.core.experiment.refusal import refuse_conflicts, refuse_errors
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles

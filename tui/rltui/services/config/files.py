@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
-from rltui.core.config_report import Problem
-from rltui.core.toml import edit
-from rltui.core.toml.scan import BOM
-from rltui.core.toml.values import format_key, split_key
+from rltui.base.toml import edit
+from rltui.base.toml.scan import BOM
+from rltui.base.toml.values import format_key, split_key
+from rltui.core.config.report import Problem
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
-from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.config_file import read_file
+from rltui.services.experiment.checkout import NearbyCheckout
 from rltui.services.own_files import make_folder, read_regular, write_atomically
 
 _PASSED = "passed.json"

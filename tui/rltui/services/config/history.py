@@ -11,23 +11,23 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from rltui.base.secrets import MASK
+from rltui.base.toml.values import TomlValue, read_value, same_value
+from rltui.base.values import Value
 from rltui.core import hints
-from rltui.core.config_data import key_conflicts, value_at
-from rltui.core.config_report import FileConflict
-from rltui.core.edit_log import EditLog, EditRecord, FileEdit
-from rltui.core.secrets import MASK
-from rltui.core.toml.values import TomlValue, read_value, same_value
-from rltui.core.values import Value
+from rltui.core.config.data import key_conflicts, value_at
+from rltui.core.config.edit_log import EditLog, EditRecord, FileEdit
+from rltui.core.config.report import FileConflict
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.inputs import ConfigFile
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import content_of, parse_file, sha_of, with_key
 from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import replace_files, tidy
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.journal import Journal
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import make_folder, read_own, write_atomically
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.journal import Journal
 
 MAX_BACKUPS = 500
 """Number of contents that are stored, the newest. An older edit is undone key by key."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rltui.core.config_data import value_at
-from rltui.core.config_report import KnobInfo, PendingKnob
-from rltui.core.knobs import Knob
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.data import value_at
+from rltui.core.config.knobs import Knob
+from rltui.core.config.report import KnobInfo, PendingKnob
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles, as_passed
 from rltui.frameworks.plain_knobs import ANY_COMPONENT, above, other_knobs

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from rltui.core.config_data import apply_edits, changed_keys, deep_leaves
-from rltui.core.knobs import KnobValue
-from rltui.core.template import placeholders
-from rltui.services.launch import LaunchContext
+from rltui.base.template import placeholders
+from rltui.core.config.data import apply_edits, changed_keys, deep_leaves
+from rltui.core.config.knobs import KnobValue
+from rltui.services.experiment.launch import LaunchContext
 
 
 def passed_values(component: str, context: LaunchContext) -> Mapping[str, Mapping[str, KnobValue]]:

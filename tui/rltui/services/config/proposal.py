@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from rltui.core.config_data import Leaves, changed_keys, deep_leaves, key_conflicts
-from rltui.core.config_report import DerivedValue, FileConflict, Problem
-from rltui.core.edit_log import EditRecord, describe
-from rltui.core.toml import edit
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml import edit
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.data import Leaves, changed_keys, deep_leaves, key_conflicts
+from rltui.core.config.edit_log import EditRecord, describe
+from rltui.core.config.report import DerivedValue, FileConflict, Problem
 from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.config.change import FileChange, all_keys, text_diff, unified_diff

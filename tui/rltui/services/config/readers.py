@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rltui.core.config_report import Problem
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import known_experiments
-from rltui.services.runs.leases import living
+from rltui.core.config.report import Problem
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.leases import living
+from rltui.services.experiment.registry import known_experiments
 
 
 def shared_configs(files: Iterable[str | Path], own: ExperimentRecord | None = None) -> tuple[Problem, ...]:

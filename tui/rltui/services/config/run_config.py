@@ -13,17 +13,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rltui import paths
-from rltui.core.config_data import deep_leaves
-from rltui.core.experiment_request import ConfigLine, ConfigOverlay, Override
-from rltui.core.knobs import Knob, display, find_knob, parse_untyped
-from rltui.core.toml import merge
-from rltui.core.toml.edit import edit, parse
-from rltui.core.toml.values import TomlValue
+from rltui.base.toml.edit import edit, parse
+from rltui.base.toml.values import TomlValue
+from rltui.core.config import merge
+from rltui.core.config.data import deep_leaves
+from rltui.core.config.knobs import Knob, display, find_knob, parse_untyped
+from rltui.core.experiment.request import ConfigLine, ConfigOverlay, Override
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
-from rltui.services.checkout import NearbyCheckout
 from rltui.services.config import origins
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import read_file, with_key
@@ -31,6 +30,7 @@ from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import load_files
 from rltui.services.config.models import informed
 from rltui.services.config.origins import ConfigOrigin
+from rltui.services.experiment.checkout import NearbyCheckout
 from rltui.services.own_files import make_folder, write_atomically
 
 _NEGATED = re.compile(r"^no_(?P<all>.+)$|(?P<table>^.*\.)no_(?P<last>[^.]+)$")

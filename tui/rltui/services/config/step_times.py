@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.base.kinds import is_number
+from rltui.base.text import group_digits
 from rltui.core import hints
-from rltui.core.batch import convert, other_way
-from rltui.core.config_report import BatchUnit, Conversion, DerivedValue, KnobTable
-from rltui.core.kinds import is_number
-from rltui.core.metrics import MetricSeries
-from rltui.core.text import group_digits
+from rltui.core.config.batch import convert, other_way
+from rltui.core.config.report import BatchUnit, Conversion, DerivedValue, KnobTable
+from rltui.core.metrics.progress import MetricSeries
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.files import read_snapshot, snapshot_dir
-from rltui.services.runs.experiment_files import ControlFolder
+from rltui.services.experiment.files import ControlFolder
 
 _TOKENS, _ROLLOUTS = "tokens", "rollouts"
 

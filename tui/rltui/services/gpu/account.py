@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rltui.core.api import Orphan
+from rltui.core.experiment.api import Orphan
 from rltui.core.gpu.account import ChangeEstimate, MemoryOwner, attributable_bytes, scaled_to, shares
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuProcess, GpuReport, GpuShare

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rltui.core.evals import SERVER
+from rltui.base.template import render_arguments
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.report import GpuDevice
-from rltui.core.template import render_arguments
+from rltui.core.runs.evals import SERVER
+from rltui.services.experiment.launch import LaunchContext
 from rltui.services.gpu.other_hosts import GpuCommand
-from rltui.services.launch import LaunchContext
-from rltui.services.nodes import gpu_command
+from rltui.services.hosts.nodes import gpu_command
 
 
 def assigned_devices(component: str, context: LaunchContext) -> tuple[GpuDevice, ...]:

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rltui.base.interpreter import OWN_PYTHON
 from rltui.core.gpu.devices import GpuChoice, chosen_devices
 from rltui.core.gpu.report import GpuDevice, GpuReport
-from rltui.core.interpreter import OWN_PYTHON
 from rltui.errors import RltuiError
-from rltui.services.subprocesses import check_output
+from rltui.services.processes.subprocesses import check_output
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 DEVICE_ORDER, BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"

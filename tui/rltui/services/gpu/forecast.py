@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rltui.core.failure_cause import LONGEST_LINE
+from rltui.base.toml.values import TomlValue
+from rltui.core.config.knobs import display
+from rltui.core.experiment.layout import Layout
 from rltui.core.gpu.budget import EngineMeasurements, EngineMemory, ModelShape
 from rltui.core.gpu.forecast import Forecast, MemoryUser, forecast, needs
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReservation
 from rltui.core.gpu.training import TrainingNeed
-from rltui.core.knobs import display
-from rltui.core.layout import Layout
-from rltui.core.toml.values import TomlValue
+from rltui.core.logs.failure_cause import LONGEST_LINE
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.engines.base import Engine
@@ -22,11 +22,11 @@ from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.memory_levers import LEVERS
 from rltui.frameworks.plain_knobs import ANY_COMPONENT
 from rltui.services.config.files import FilesCache, read_snapshot
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.launch import Launcher
 from rltui.services.gpu.assignment import assigned_devices, engine_of
 from rltui.services.gpu.model_files import model_folder, read_shape, read_training_shape
 from rltui.services.gpu.peaks import newest_peaks
-from rltui.services.launch import Launcher
-from rltui.services.runs.experiment_files import ControlFolder
 
 _LIMIT_BYTES = 4 << 20
 """Limit of what is read of a log; the start of eight ranks with progress bars takes some hundred kB."""

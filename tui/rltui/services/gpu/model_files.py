@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from rltui.base.kinds import is_integer, is_number
 from rltui.core.gpu.budget import ModelShape
 from rltui.core.gpu.training import TrainingShape
-from rltui.core.kinds import is_integer, is_number
 from rltui.services.own_files import read_regular
 
 Config = Mapping[str, Any]

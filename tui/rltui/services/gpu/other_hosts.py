@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from rltui.base.text import duration
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
-from rltui.core.log_lines import decode_line, plain_text
-from rltui.core.text import duration
+from rltui.core.logs.lines import decode_line, plain_text
 from rltui.errors import RltuiError
+from rltui.services.processes.subprocesses import follow
 from rltui.services.redaction import without_secrets
-from rltui.services.subprocesses import follow
 
 LONGEST_DOCUMENT_BYTES = 4 << 20
 """A thousand times the size of a report of eight GPUs."""

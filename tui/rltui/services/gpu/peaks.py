@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rltui.core.gpu.report import GpuShare
 from rltui.errors import RltuiError
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.own_files import read_own, write_atomically
-from rltui.services.runs.experiment_files import ControlFolder
 
 logger = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from rltui import paths
+from rltui.base.values import Value
 from rltui.core.gpu.report import GpuReport, GpuReservation
 from rltui.core.gpu.reservations import free_devices, with_claims
-from rltui.core.values import Value
 from rltui.errors import ConflictError
 from rltui.services.gpu.cuda import visible_devices
 from rltui.services.own_files import FileLock, make_folder, read_own, write_atomically

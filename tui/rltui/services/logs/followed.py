@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltui.core.api import FollowedLog
-from rltui.core.layout import LogSpec
+from rltui.core.experiment.api import FollowedLog
+from rltui.core.experiment.layout import LogSpec
 
 SWITCH_AFTER_S = 30.0
 """A followed file is kept while it was written to at most this long before the newest one."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from rltui.core.api import Link
-from rltui.core.journal import JournalEntry
-from rltui.core.log_lines import decode_line, plain_text
-from rltui.core.secrets import is_secret
+from rltui.base.secrets import is_secret
+from rltui.core.experiment.api import Link
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.logs.lines import decode_line, plain_text
 from rltui.services.logs.growing_file import AppendedLines
 
 _READ_BYTES = 4 << 20

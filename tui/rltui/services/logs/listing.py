@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rltui.core.log_lines import LogEntry
+from rltui.core.logs.lines import LogEntry
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.processes import read_attempt
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 
 def all_logs(record: ExperimentRecord) -> tuple[LogEntry, ...]:
@@ -37,7 +37,7 @@ def _start_time(folder: Path, log: Path) -> float | None:
 
 
 def _files(record: ExperimentRecord) -> Iterator[LogEntry]:
-    from rltui.services import layout_files  # pydantic takes 60 ms
+    from rltui.services.experiment import layout_files  # pydantic takes 60 ms
 
     logs = FollowedLogs(Path(record.run_dir), layout_files.load_for(record).log)
     logs.poll()

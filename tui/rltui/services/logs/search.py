@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from rltui.core.log_lines import Level, LogHit, decode_line, detect_level, names_exception, plain_text
-from rltui.core.log_query import Candidates, Query
+from rltui.core.logs.lines import Level, LogHit, decode_line, detect_level, names_exception, plain_text
+from rltui.core.logs.query import Candidates, Query
 from rltui.errors import RltuiError
 
 _READ_BYTES = 256 * 1024

@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from threading import Event
 
-from rltui.core.log_lines import LineFilter, decode_line, plain_text
-from rltui.core.log_period import LogPeriod
-from rltui.core.log_query import Query
+from rltui.core.logs.lines import LineFilter, decode_line, plain_text
+from rltui.core.logs.period import LogPeriod
+from rltui.core.logs.query import Query
 from rltui.errors import RltuiError
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.logs.index import LogFile

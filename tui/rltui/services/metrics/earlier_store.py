@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rltui.core.series import Rewind
+from rltui.core.metrics.series import Rewind
 from rltui.services.own_files import open_own, read_own
 
 _HEAD = struct.Struct("=8s16sqqq")

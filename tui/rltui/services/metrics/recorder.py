@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from rltui.core.kinds import is_number
-from rltui.core.metrics import numbers
-from rltui.core.series import OWN_SOURCE, Rewind
-from rltui.core.times import stamp_text
+from rltui.base.kinds import is_number
+from rltui.base.times import stamp_text
+from rltui.core.metrics.progress import numbers
+from rltui.core.metrics.series import OWN_SOURCE, Rewind
 from rltui.errors import RltuiError
 from rltui.frameworks.progress import Progress
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.metrics.rows import (
     LINE_BYTES,
@@ -33,8 +34,7 @@ from rltui.services.metrics.rows import (
 )
 from rltui.services.metrics.store import SeriesWriter, lock_of
 from rltui.services.own_files import FileLock
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.run_folder import ARCHIVED_SERIES
+from rltui.services.runs.folder import ARCHIVED_SERIES
 
 logger = logging.getLogger(__name__)
 

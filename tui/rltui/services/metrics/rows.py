@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from rltui.core.kinds import is_integer
-from rltui.core.log_lines import decode_line, plain_text
-from rltui.core.metrics import LARGEST_STEP
-from rltui.core.series import writer_of
+from rltui.base.kinds import is_integer
+from rltui.core.logs.lines import decode_line, plain_text
+from rltui.core.metrics.progress import LARGEST_STEP
+from rltui.core.metrics.series import writer_of
 from rltui.frameworks.base import Framework
 from rltui.frameworks.progress import Progress
 from rltui.services.logs.growing_file import AppendedLines, json_value, lines_with

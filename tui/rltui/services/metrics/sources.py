@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rltui.core.layout import Layout
-from rltui.core.metrics import MetricSeries
+from rltui.core.experiment.layout import Layout
+from rltui.core.metrics.progress import MetricSeries
 from rltui.frameworks.base import Framework
-from rltui.services import layout_files
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.journal import read_journal
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.metrics.recorder import RunRecorder
 from rltui.services.metrics.rows import MetricRows, MetricSources
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.journal import read_journal
+from rltui.services.runs.folder import RunFolder, run_folder_of
 from rltui.services.runs.observed import framework_of
-from rltui.services.runs.run_folder import RunFolder, run_folder_of
 
 _EARLIER_ATTEMPTS = 5
 """Number of attempts of a component, before its newest, whose output is read."""

@@ -22,8 +22,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rltui.core.log_lines import LogChange
-from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.earlier_store import earlier_files, earlier_rewinds, earlier_rows
 from rltui.services.metrics.store_index import FIXED, INDEX, Index, IndexFile, Table, write_at

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from rltui.core.log_lines import LogChange
-from rltui.core.series import Rewind
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.series import Rewind
 from rltui.services.own_files import open_own, write_atomically
 
 INDEX = "index.jsonl"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rltui.core.text import parse_whole_number
+from rltui.base.text import parse_whole_number
 from rltui.services.own_files import read_own
 from rltui.services.processes.details import age_s, uid
 from rltui.services.processes.identity import (
@@ -31,7 +31,7 @@ from rltui.services.processes.identity import (
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """The content of `attempt.json`, as `daemon/shim/record.py` writes it."""
+    """The content of `attempt.json`, as `hosts/shim/record.py` writes it."""
 
     experiment: str
     component: str
@@ -227,8 +227,10 @@ def attempt_tags(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-SHIM_PROGRAM = "rltui/daemon/shim/__main__.py"
-"""End of the path of the program that a shim runs; its only argument is the folder of the attempt."""
+SHIM_PROGRAMS = ("rltui/hosts/shim/__main__.py", "rltui/daemon/shim/__main__.py")
+"""Ends of the path of the program that a shim runs; its only argument is the folder of the attempt. Shims
+that an rltui of before December 2026 started have the second.
+"""
 _COMPONENT_LEVELS = 3
 """Levels from the folder of an attempt to the output folder: component, `components`, `.rltui`."""
 
@@ -325,7 +327,8 @@ def shim_folder(pid: int) -> Path | None:
             argv = file.read().split(b"\0")
     except OSError:  # gone meanwhile
         return None
-    is_shim = len(argv) > 3 and argv[-3].endswith(SHIM_PROGRAM.encode()) and argv[-2].startswith(b"/")
+    program = argv[-3].decode(errors="replace") if len(argv) > 3 else ""
+    is_shim = program.endswith(SHIM_PROGRAMS) and argv[-2].startswith(b"/")
     return Path(os.fsdecode(argv[-2])) if is_shim else None
 
 

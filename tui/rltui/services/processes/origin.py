@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.base.text import parse_whole_number, short_command
 from rltui.core import hints
-from rltui.core.text import parse_whole_number, short_command
 from rltui.services import processes
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.processes import PortHolder, ProcessId
 from rltui.services.processes.identity import ProcessStat, read_stat
 from rltui.services.redaction import without_secrets
-from rltui.services.runs.experiment_files import ControlFolder
 
 _TAG = "RLTUI_EXPERIMENT"
 

@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 
-from rltui.core.api import Orphan
+from rltui.base.text import short_command
+from rltui.core.experiment.api import Orphan
 from rltui.core.gpu.report import GpuProcess, GpuReport
-from rltui.core.text import short_command
 from rltui.services import processes
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.experiment.journal import Journal
+from rltui.services.experiment.registry import BrokenExperiment, listed_experiments
 from rltui.services.processes import AttemptRecord, Leftover, ProcessId, termination
-from rltui.services.processes.attempts import SHIM_PROGRAM
+from rltui.services.processes.attempts import SHIM_PROGRAMS
 from rltui.services.processes.identity import read_stat
 from rltui.services.processes.origin import origin, read_evidence
 from rltui.services.redaction import without_secrets
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
-from rltui.services.runs.experiments import BrokenExperiment, listed_experiments
-from rltui.services.runs.journal import Journal
 
 _NEWEST_ATTEMPTS = 20
 """Number of attempts of a component whose records are searched. Older ones are found by their tag alone."""
@@ -211,7 +211,7 @@ def is_rltui(command: str) -> bool:
     modules = (module for option, module in pairwise(arguments) if option == "-m")
     return (
         any(PurePath(argument).name == "rltui" for argument in arguments[:2])
-        or any(argument.endswith(SHIM_PROGRAM) for argument in arguments)
+        or any(argument.endswith(SHIM_PROGRAMS) for argument in arguments)
         or any(
             module == "rltui" or (module.startswith("rltui.") and module.split(".")[1] != "tinyrl")
             for module in modules

@@ -18,13 +18,11 @@ import orjson
 
 from rltui import paths
 from rltui.core import hints
-from rltui.core.run_state import FOLDER_DAMAGED, FOLDER_GONE
-from rltui.core.runs import RunId, RunMetadata, RunOrigin, RunRow
-from rltui.core.states import Reason
+from rltui.core.experiment.states import Reason
+from rltui.core.runs.row import RunId, RunMetadata, RunOrigin, RunRow
+from rltui.core.runs.state import FOLDER_DAMAGED, FOLDER_GONE
 from rltui.errors import ConfigError, RltuiError
-from rltui.services.metrics.store_index import INDEX
-from rltui.services.own_files import entry_names, is_text, may_exist, read_own
-from rltui.services.runs.experiment_files import (
+from rltui.services.experiment.files import (
     NAME_PATTERN,
     ControlFolder,
     ExperimentRecord,
@@ -33,8 +31,11 @@ from rltui.services.runs.experiment_files import (
     same_folder,
     with_new_location,
 )
-from rltui.services.runs.experiments import find_experiment
+from rltui.services.experiment.registry import find_experiment
+from rltui.services.metrics.store_index import INDEX
+from rltui.services.own_files import entry_names, is_text, may_exist, read_own
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.metadata import FILE_NAME, make_metadata, new_metadata, path_id, read_metadata
 from rltui.services.runs.moved_folders import (
     TRASH,
     MovedRunFinder,
@@ -42,7 +43,6 @@ from rltui.services.runs.moved_folders import (
     metadata_id,
     register_moved,
 )
-from rltui.services.runs.run_metadata import FILE_NAME, make_metadata, new_metadata, path_id, read_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -301,7 +301,7 @@ class _CatchUp:
         before: RunRow | None,
         fingerprint: list[_FileState],
     ) -> None:
-        from rltui.services.runs.run_row import RunReader  # knows the frameworks: only where one has changed
+        from rltui.services.runs.row import RunReader  # knows the frameworks: only where one has changed
 
         reader = RunReader(record)
         fingerprint += [_file_state(path) for path in reader.sources()]
@@ -373,7 +373,7 @@ class _CatchUp:
     def _relocated(self, record: ExperimentRecord, folder: Path, metadata: RunMetadata) -> ExperimentRecord:
         if same_folder(record.output_dir, str(folder)):
             return record
-        from rltui.services.runs.leases import living  # knows the frameworks
+        from rltui.services.experiment.leases import living  # knows the frameworks
 
         relocated = with_new_location(record, folder)
         if metadata.trashed_at is not None or folder.parent.name == TRASH or living(relocated):

@@ -8,7 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rltui.core.checkpoints import (
+from rltui.base.text import size_text, steps_text
+from rltui.core.metrics.names import concept_of, find, find_all, label_of
+from rltui.core.metrics.series import SeriesKey
+from rltui.core.runs.checkpoints import (
     BEING_WRITTEN,
     HIGHEST,
     NEWEST,
@@ -18,15 +21,12 @@ from rltui.core.checkpoints import (
     SetAside,
     levels_around,
 )
-from rltui.core.metric_names import concept_of, find, find_all, label_of
-from rltui.core.series import SeriesKey
-from rltui.core.text import size_text, steps_text
 from rltui.errors import RltuiError
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.processes.attempts import AttemptRecord, read_attempt
 from rltui.services.runs.disk import size_of, still_to_come
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.run_folder import CheckpointFiles, RunFolder
+from rltui.services.runs.folder import CheckpointFiles, RunFolder
 
 _DELETING = ".rltui-pruned-"
 """Prefix of a checkpoint that is being deleted: no reader takes an incomplete one for complete."""

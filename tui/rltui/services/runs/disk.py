@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from rltui.base.text import GIB, duration, size_text
 from rltui.core import hints
-from rltui.core.text import GIB, duration, size_text
-from rltui.services.runs.run_folder import RunFolder
+from rltui.services.runs.folder import RunFolder
 
 _LEAST_FREE_BYTES = GIB
 """Below this, logs and metrics are at risk as well."""

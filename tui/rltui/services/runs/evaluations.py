@@ -12,13 +12,20 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from rltui.core.evals import EvalReport, EvalRequest, EvalStatistics, Evaluation, QueuedEval, statistics_of
-from rltui.core.rollouts import ALL, BatchKey, RolloutSource, prompt_text
-from rltui.core.text import numbered, parse_whole_number, unknown_name
-from rltui.core.values import Value
+from rltui.base.text import numbered, parse_whole_number, unknown_name
+from rltui.base.values import Value
+from rltui.core.rollouts.batches import ALL, BatchKey, RolloutSource, prompt_text
+from rltui.core.runs.evals import (
+    EvalReport,
+    EvalRequest,
+    EvalStatistics,
+    Evaluation,
+    QueuedEval,
+    statistics_of,
+)
+from rltui.services.experiment.files import ControlFolder
 from rltui.services.own_files import entry_names, make_folder, read_own, write_atomically
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.rollouts import open_rollouts
+from rltui.services.rollouts import open_rollouts
 
 logger = logging.getLogger(__name__)
 

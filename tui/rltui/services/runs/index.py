@@ -23,14 +23,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from rltui import paths
+from rltui.base.kinds import PATH, TEXT, TIME, Kind, check_document
 from rltui.core import hints
-from rltui.core.kinds import PATH, TEXT, TIME, Kind, check_document
-from rltui.core.run_state import Verdict, no_answer
-from rltui.core.runs import RunId, RunRow, run_id
-from rltui.core.states import Reason
+from rltui.core.experiment.states import Reason
+from rltui.core.runs.row import RunId, RunRow, run_id
+from rltui.core.runs.state import Verdict, no_answer
 from rltui.errors import RltuiError
 from rltui.services.own_files import entry_names, make_folder, read_own, write_atomically
-from rltui.services.queue_states import rows_beside_queue
+from rltui.services.runs.queue_states import rows_beside_queue
 
 logger = logging.getLogger(__name__)
 
@@ -458,7 +458,7 @@ def _as_supervised(row: RunRow) -> RunRow:
 def _silent_supervisor(row: RunRow) -> int | None:
     if not row.is_alive or row.supervisor is None or row.host not in ("", os.uname().nodename):
         return None
-    from rltui.services.heartbeat import has_fallen_silent
+    from rltui.services.experiment.heartbeat import has_fallen_silent
     from rltui.services.processes import is_stopped, read_process_id  # takes 60 ms: only where one lives
 
     pid, _ = row.supervisor

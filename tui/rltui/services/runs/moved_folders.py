@@ -9,12 +9,12 @@ from pathlib import Path
 
 import orjson
 
-from rltui.core.runs import RunId, run_id
+from rltui.core.runs.row import RunId, run_id
 from rltui.errors import RltuiError
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord, same_folder
+from rltui.services.experiment.registry import find_experiment, free_name
 from rltui.services.own_files import entry_names, read_own
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord, same_folder
-from rltui.services.runs.experiments import find_experiment, free_name
-from rltui.services.runs.run_metadata import FILE_NAME
+from rltui.services.runs.metadata import FILE_NAME
 
 TRASH = ".rltui-trash"
 """Name of the trash folder next to a run."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rltui.base.kinds import is_integer
+from rltui.base.text import QUIET_S
 from rltui.core import hints
-from rltui.core.api import FollowedLog
-from rltui.core.config_data import leaves
-from rltui.core.kinds import is_integer
-from rltui.core.layout import Layout
-from rltui.core.metrics import LARGEST_STEP
-from rltui.core.text import QUIET_S
+from rltui.core.config.data import leaves
+from rltui.core.experiment.api import FollowedLog
+from rltui.core.experiment.layout import Layout
+from rltui.core.metrics.progress import LARGEST_STEP
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
@@ -25,11 +25,11 @@ from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.registry import LOOKED_INTO, framework_of_tree
 from rltui.frameworks.run_settings import RunFiles
 from rltui.paths import require_folder
-from rltui.services import layout_files
 from rltui.services.config.config_file import content_of
 from rltui.services.config.files import load_files
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.own_files import entry_names, foreign_folder_reason
-from rltui.services.runs.experiment_files import ControlFolder, ExperimentRecord
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
 

@@ -16,19 +16,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rltui.base.text import duration, join_first, join_words
 from rltui.core import hints
-from rltui.core.runs import RunChange, RunMetadata, RunRow
-from rltui.core.text import duration, join_first, join_words
+from rltui.core.runs.row import RunChange, RunMetadata, RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.paths import STATE_FOLDER
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.registry import check_name, forget, known_experiments
 from rltui.services.own_files import FileLock, foreign_folder_reason, make_folder
 from rltui.services.processes import living_output_dirs
 from rltui.services.runs import catalog
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.experiments import check_name, forget, known_experiments
 from rltui.services.runs.index import RunIndex
+from rltui.services.runs.metadata import change_metadata
 from rltui.services.runs.moved_folders import TRASH
-from rltui.services.runs.run_metadata import change_metadata
 
 logger = logging.getLogger(__name__)
 

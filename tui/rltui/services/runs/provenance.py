@@ -17,18 +17,19 @@ from tempfile import TemporaryDirectory
 import orjson
 
 from rltui import paths
-from rltui.core.config_data import deep_leaves
-from rltui.core.interpreter import OWN_PYTHON
-from rltui.core.layout import Layout
-from rltui.core.provenance import DataPrint, Provenance
+from rltui.base.interpreter import OWN_PYTHON
+from rltui.core.config.data import deep_leaves
+from rltui.core.experiment.layout import Layout
+from rltui.core.runs.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import packages
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
-from rltui.services import checkout, subprocesses
 from rltui.services.config.origins import original_files
+from rltui.services.experiment import checkout
 from rltui.services.gpu.model_files import HubKind, hub_commit
 from rltui.services.own_files import append_line, make_folder, open_own, write_atomically
+from rltui.services.processes import subprocesses
 
 logger = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from rltui.base.text import closest, join_first, join_words
 from rltui.core import hints
-from rltui.core.run_state import FOLDER_GONE
-from rltui.core.runs import BEST, RunRow
-from rltui.core.text import closest, join_first, join_words
+from rltui.core.runs.row import BEST, RunRow
+from rltui.core.runs.state import FOLDER_GONE
 from rltui.errors import RltuiError, UsageError
+from rltui.services.experiment.files import NAME_PATTERN
+from rltui.services.experiment.registry import find_experiment
 from rltui.services.runs import catalog
-from rltui.services.runs.experiment_files import NAME_PATTERN
-from rltui.services.runs.experiments import find_experiment
 from rltui.services.runs.index import RunIndex
 
 _RANK = re.compile(r"-([1-9]\d{0,5})")

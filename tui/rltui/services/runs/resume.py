@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from rltui.core.api import Request
-from rltui.core.config_data import value_at
-from rltui.core.config_report import Problem
-from rltui.core.kinds import is_integer
+from rltui.base.kinds import is_integer
+from rltui.core.config.data import value_at
+from rltui.core.config.report import Problem
+from rltui.core.experiment.api import Request
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 from rltui.services.config.files import read_snapshot
-from rltui.services.runs.experiment_files import ControlFolder
-from rltui.services.runs.run_folder import RunFolder
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.runs.folder import RunFolder
 
 _MAX_NAMED = 12
 """Number of checkpoints to name in a message: those nearest to the missing one."""

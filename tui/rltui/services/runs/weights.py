@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltui.base.template import Missing
+from rltui.base.text import parse_whole_number
 from rltui.core import hints
-from rltui.core.log_lines import plain_text
-from rltui.core.template import Missing
-from rltui.core.text import parse_whole_number
+from rltui.core.logs.lines import plain_text
 from rltui.errors import ConfigError, RltuiError
 from rltui.paths import require_folder
-from rltui.services.checkout import NearbyCheckout
 from rltui.services.config.files import load_files
+from rltui.services.experiment.checkout import NearbyCheckout
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.gpu.model_files import safetensors_header
 from rltui.services.own_files import read_regular
-from rltui.services.runs.experiment_files import ExperimentRecord
 from rltui.services.runs.observed import framework_of
 
 _FOLDERS = ("weights/step_{step}", "checkpoints/step_{step}/weights", "checkpoint-{step}")

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 import uvicorn
 
-from rltui.core.text import GIB
+from rltui.base.text import GIB
 from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import InferenceSection, RlConfig
 from rltui.tinyrl.inference.app import Served, build_app

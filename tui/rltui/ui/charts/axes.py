@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 
-from rltui.core.text import duration, format_number
+from rltui.base.text import duration, format_number
 from rltui.ui.charts.view import Span
 
 Ticks = list[tuple[float, str]]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.core.annotations import AnnotationKind
-from rltui.core.text import age, display_unit, duration, format_number, truncate
-from rltui.core.times import clock_text
+from rltui.base.text import age, display_unit, duration, format_number, truncate
+from rltui.base.times import clock_text
+from rltui.core.metrics.annotations import AnnotationKind
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.model import LINE_COLOURS, ChartModel, PlacedAnnotation, has_line
 from rltui.ui.charts.view import View

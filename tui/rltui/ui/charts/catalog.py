@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rltui.core.metric_names import CONCEPTS, MetricConcept, find_all, label_of
-from rltui.core.series import SeriesKey
+from rltui.core.metrics.names import CONCEPTS, MetricConcept, find_all, label_of
+from rltui.core.metrics.series import SeriesKey
 
 _MAX_LINES = 24
 """In one chart: more cannot be told apart."""

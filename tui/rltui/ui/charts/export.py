@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from rltui.core.annotations import Annotation
-from rltui.core.series import SeriesSource
-from rltui.core.text import display_unit, format_number
+from rltui.base.text import display_unit, format_number
+from rltui.core.metrics.annotations import Annotation
+from rltui.core.metrics.series import SeriesSource
 from rltui.ui.charts.axes import value_ticks, x_ticks
 from rltui.ui.charts.catalog import charts
 from rltui.ui.charts.curves import Extents, Points

@@ -8,10 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from rltui.core.annotations import Annotation, AnnotationKind
-from rltui.core.log_lines import LogChange
-from rltui.core.metric_names import find
-from rltui.core.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
+from rltui.core.logs.lines import LogChange
+from rltui.core.metrics.annotations import Annotation, AnnotationKind
+from rltui.core.metrics.names import find
+from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.ui.actions import key_of
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.curves import Extents, Floats, Points, extents, logarithms, smooth, value_span, widen

@@ -9,8 +9,8 @@ from functools import partial
 from textual.containers import Container
 from textual.content import Content
 
-from rltui.core.annotations import annotations_of
-from rltui.core.text import truncate
+from rltui.base.text import truncate
+from rltui.core.metrics.annotations import annotations_of
 from rltui.errors import RltuiError
 from rltui.ui.background import Pace, in_background, is_in_front
 from rltui.ui.charts.catalog import Chart, charts

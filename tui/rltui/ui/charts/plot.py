@@ -16,8 +16,8 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual_hires_canvas import Canvas
 
-from rltui.core.annotations import AnnotationKind
-from rltui.core.text import display_unit, format_number, truncate
+from rltui.base.text import display_unit, format_number, truncate
+from rltui.core.metrics.annotations import AnnotationKind
 from rltui.ui.charts.axes import value_ticks, x_ticks
 from rltui.ui.charts.curves import Extents, bad_columns, braille
 from rltui.ui.charts.model import LINE_COLOURS, ChartFrame, PlacedAnnotation, has_line

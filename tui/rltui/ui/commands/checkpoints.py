@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from rltui.core.api import Request
-from rltui.core.checkpoints import Checkpoint, CheckpointReport
-from rltui.core.text import size_text
+from rltui.base.text import size_text
+from rltui.core.experiment.api import Request
+from rltui.core.runs.checkpoints import Checkpoint, CheckpointReport
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.experiment import ExperimentCommands

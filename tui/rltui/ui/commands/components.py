@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from rltui.core.api import ComponentStatus, Request
-from rltui.core.states import ALIVE_STATES
+from rltui.core.experiment.api import ComponentStatus, Request
+from rltui.core.experiment.states import ALIVE_STATES
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, Scope, key_of
 from rltui.ui.base_screen import BaseScreen

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rltui.core.api import Request
-from rltui.core.config_report import KnobInfo
-from rltui.core.states import ALIVE_STATES
-from rltui.core.toml.values import format_value
+from rltui.base.toml.values import format_value
+from rltui.core.config.report import KnobInfo
+from rltui.core.experiment.api import Request
+from rltui.core.experiment.states import ALIVE_STATES
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, Scope
 from rltui.ui.commands.experiment import ExperimentCommands

@@ -9,10 +9,10 @@ from typing import Literal
 
 from textual.app import SuspendNotSupported
 
-from rltui.core.api import Plan, Request, RollbackOffer
-from rltui.core.config_report import KnobInfo
-from rltui.core.consent import with_consent
-from rltui.core.text import count_text
+from rltui.base.text import count_text
+from rltui.core.config.report import KnobInfo
+from rltui.core.experiment.api import Plan, Request, RollbackOffer
+from rltui.core.experiment.consent import with_consent
 from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend

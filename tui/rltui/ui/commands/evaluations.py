@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.evals import EvalRequest
+from rltui.core.runs.evals import EvalRequest
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.evaluation import EvalDialog, targets

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rltui.core.api import Link
-from rltui.core.consent import Decision, decide, loss_of_plan, with_consent
-from rltui.core.text import truncate
+from rltui.base.text import truncate
+from rltui.core.experiment.api import Link
+from rltui.core.experiment.consent import Decision, decide, loss_of_plan, with_consent
 from rltui.errors import RltuiError
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.copying import CopyRequested

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from textual.widget import Widget
 
-from rltui.core.api import ComponentStatus
+from rltui.core.experiment.api import ComponentStatus
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, Scope
 from rltui.ui.base_screen import BaseScreen

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from rltui.client.runs import Runs
-from rltui.core.runs import RunChange, RunRow
+from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 
-from rltui.core.run_tree import TreeLine
-from rltui.core.text import count_text
+from rltui.base.text import count_text
+from rltui.core.runs.tree import TreeLine
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen

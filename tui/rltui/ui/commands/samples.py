@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from rltui.core.rollouts import BatchKey, Sample, Transcript
-from rltui.core.text import count_text
+from rltui.base.text import count_text
+from rltui.core.rollouts.batches import BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background

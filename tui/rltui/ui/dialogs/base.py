@@ -17,10 +17,10 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
-from rltui.core.api import Alert, Link, Plan
-from rltui.core.config_report import KnobInfo, PendingKnob, Problem
-from rltui.core.events import LONGEST_NOTE
-from rltui.core.text import age
+from rltui.base.text import age
+from rltui.core.config.report import KnobInfo, PendingKnob, Problem
+from rltui.core.experiment.api import Alert, Link, Plan
+from rltui.core.experiment.events import LONGEST_NOTE
 from rltui.errors import RltuiError
 from rltui.ui.actions import ACTION_IDS, KeyContext, Scope, key_of, label_of
 from rltui.ui.copying import CopyRequested

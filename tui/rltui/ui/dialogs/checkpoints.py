@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.core.api import Publication
-from rltui.core.checkpoints import CheckpointReport, Retention
-from rltui.core.text import size_text
+from rltui.base.text import size_text
+from rltui.core.experiment.api import Publication
+from rltui.core.runs.checkpoints import CheckpointReport, Retention
 from rltui.ui.dialogs.base import ButtonDialog, button
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line

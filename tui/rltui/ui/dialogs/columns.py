@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rltui.core.text import truncate
+from rltui.base.text import truncate
 from rltui.errors import UsageError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.dialogs.base import DialogBase, KeyHint

@@ -15,9 +15,9 @@ from textual.content import Content
 from textual.validation import Number
 from textual.widgets import Input, Static
 
-from rltui.core.api import Plan
-from rltui.core.config_report import BatchUnit, Conversion, KeyConflict, KnobTable
-from rltui.core.text import parse_number, truncate
+from rltui.base.text import parse_number, truncate
+from rltui.core.config.report import BatchUnit, Conversion, KeyConflict, KnobTable
+from rltui.core.experiment.api import Plan
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background

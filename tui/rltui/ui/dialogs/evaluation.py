@@ -11,8 +11,8 @@ from textual import on
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rltui.core.evals import EvalReport, EvalRequest, EvalTarget
-from rltui.core.text import parse_whole_number
+from rltui.base.text import parse_whole_number
+from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background

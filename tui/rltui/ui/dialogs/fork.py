@@ -13,10 +13,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from rltui.core.forks import ForkPlan, ForkRequest, parse_checkpoint
-from rltui.core.knobs import split_assignments
-from rltui.core.runs import RunRow
-from rltui.core.text import join_words
+from rltui.base.text import join_words
+from rltui.core.config.knobs import split_assignments
+from rltui.core.runs.forks import ForkPlan, ForkRequest, parse_checkpoint
+from rltui.core.runs.row import RunRow
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background

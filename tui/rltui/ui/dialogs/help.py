@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Input, Static
 
-from rltui.core import fuzzy
-from rltui.core.states import RUN_STATES, SHOWN_COMPONENT_STATES, AnyBadge
+from rltui.base import fuzzy
+from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, AnyBadge
 from rltui.ui import verbs
 from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, uses, with_keys
 from rltui.ui.dialogs.base import TypingScreen, keys_line

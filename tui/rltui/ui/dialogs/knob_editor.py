@@ -16,9 +16,9 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from rltui.core.api import Plan, Request
-from rltui.core.config_report import KnobInfo, KnobTable
-from rltui.core.consent import is_warned, with_consent
+from rltui.core.config.report import KnobInfo, KnobTable
+from rltui.core.experiment.api import Plan, Request
+from rltui.core.experiment.consent import is_warned, with_consent
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from rltui.core.times import clock_text
+from rltui.base.times import clock_text
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.copying import CopyRequested

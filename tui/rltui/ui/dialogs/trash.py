@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
+from rltui.base.text import join_first, size_text
 from rltui.core import hints
-from rltui.core.runs import RunRow
-from rltui.core.text import join_first, size_text
+from rltui.core.runs.row import RunRow
 from rltui.ui.actions import key_of
 from rltui.ui.dialogs.base import ButtonDialog, button
 from rltui.ui.styles import FAINT

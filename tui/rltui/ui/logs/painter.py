@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from rltui.core.log_lines import Colour, Level, SgrStyle
+from rltui.core.logs.lines import Colour, Level, SgrStyle
 from rltui.ui.logs.model import VisibleRow
 from rltui.ui.logs.rows import TextRow, TextStyle
 from rltui.ui.logs.window import CUT_CELLS

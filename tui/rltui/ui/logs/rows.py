@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from rltui.core.log_folds import LogFolds
-from rltui.core.log_lines import Level, Line, SgrStyle, parse_line
-from rltui.core.log_numbers import NumberLines, Part
-from rltui.core.log_prefix import COLUMN_CELLS, format_prefix
-from rltui.core.log_query import Query
+from rltui.core.logs.folds import LogFolds
+from rltui.core.logs.lines import Level, Line, SgrStyle, parse_line
+from rltui.core.logs.numbers import NumberLines, Part
+from rltui.core.logs.prefix import COLUMN_CELLS, format_prefix
+from rltui.core.logs.query import Query
 
 _CACHED_LINES = 1024
 _WIDER = 2

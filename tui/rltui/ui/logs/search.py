@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import partial
 
-from rltui.core.log_lines import Level, LogChange, LogScan, LogSource
-from rltui.core.log_query import Query
-from rltui.core.text import truncate
+from rltui.base.text import truncate
+from rltui.core.logs.lines import Level, LogChange, LogScan, LogSource
+from rltui.core.logs.query import Query
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rltui.core.log_lines import LogChange, LogEntry, LogScan
-from rltui.core.log_query import Query
-from rltui.core.text import truncate
+from rltui.base.text import truncate
+from rltui.core.logs.lines import LogChange, LogEntry, LogScan
+from rltui.core.logs.query import Query
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 

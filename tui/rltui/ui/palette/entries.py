@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rltui.core import fuzzy
+from rltui.base import fuzzy
 
 
 class Kind(StrEnum):

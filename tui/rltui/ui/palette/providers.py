@@ -10,7 +10,7 @@ from typing import Any
 from textual.screen import Screen
 from textual.widget import Widget
 
-from rltui.core.text import truncate
+from rltui.base.text import truncate
 from rltui.ui import themes
 from rltui.ui.actions import Use, key_of, offered_in, offered_on
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen

@@ -16,8 +16,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from rltui.core import fuzzy
-from rltui.core.text import truncate
+from rltui.base import fuzzy
+from rltui.base.text import truncate
 from rltui.errors import RltuiError
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.background import in_background

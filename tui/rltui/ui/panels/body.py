@@ -14,7 +14,7 @@ from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.message import Message
 from textual.widget import Widget
 
-from rltui.core.api import Status
+from rltui.core.experiment.api import Status
 from rltui.ui.actions import key_of
 from rltui.ui.panels.arrangement import CHARTS, GPUS, KNOBS, PANELS, Arrangement
 from rltui.ui.panels.geometry import EMPTY, Attention, Border, Geometry, PanelState, fit

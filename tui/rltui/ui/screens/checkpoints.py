@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.core.checkpoints import Checkpoint, CheckpointReport
-from rltui.core.journal import JournalEntry
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.runs.checkpoints import Checkpoint, CheckpointReport
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS

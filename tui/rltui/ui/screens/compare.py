@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.core.compare import Comparison
+from rltui.core.runs.compare import Comparison
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext
 from rltui.ui.base_screen import SCREEN_KEYS

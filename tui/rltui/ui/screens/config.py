@@ -13,9 +13,9 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.core.config_report import KnobInfo, KnobTable, Problem
-from rltui.core.knobs import pattern, rank
-from rltui.core.text import count_text, truncate
+from rltui.base.text import count_text, truncate
+from rltui.core.config.knobs import pattern, rank
+from rltui.core.config.report import KnobInfo, KnobTable, Problem
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from rltui.core.evals import EvalReport, Evaluation, QueuedEval
-from rltui.core.text import truncate
+from rltui.base.text import truncate
+from rltui.core.runs.evals import EvalReport, Evaluation, QueuedEval
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS

@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from rltui.core.api import Request
+from rltui.base.text import duration, short_command, truncate
+from rltui.core.experiment.api import Request
 from rltui.core.gpu.report import GpuDevice, GpuHistories, GpuProcess, GpuReport, GpuShare
-from rltui.core.text import duration, short_command, truncate
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
@@ -42,7 +42,7 @@ from rltui.ui.widgets.gpu_marks import (
 )
 from rltui.ui.widgets.gpu_panel import brief_line, device_legend, dimmed
 from rltui.ui.widgets.row_list import READING, Row, RowList, list_keys, note_row
-from rltui.views.gpu import (
+from rltui.views.gpu.account import (
     OTHERS,
     VIEW,
     Holder,

@@ -12,9 +12,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.events import Resize
 
-from rltui.core.log_lines import LogEntry, LogScan, LogSource, MergedSource
-from rltui.core.log_query import Query
-from rltui.core.text import count_text
+from rltui.base.text import count_text
+from rltui.core.logs.lines import LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.logs.query import Query
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of

@@ -14,9 +14,9 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import Static
 
-from rltui.core.annotations import annotations_of
-from rltui.core.series import SeriesKey
-from rltui.core.text import count_text
+from rltui.base.text import count_text
+from rltui.core.metrics.annotations import annotations_of
+from rltui.core.metrics.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope

@@ -13,12 +13,12 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from rltui.client.experiment import Event
-from rltui.core.api import Alert, Request, Status
-from rltui.core.config_report import KnobInfo, KnobTable
-from rltui.core.edit_log import edited_keys
+from rltui.core.config.edit_log import edited_keys
+from rltui.core.config.report import KnobInfo, KnobTable
+from rltui.core.experiment.api import Alert, Request, Status
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import GpuReport
-from rltui.core.journal import JournalEntry
-from rltui.core.states import ComponentState
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope, key_of
 from rltui.ui.background import in_background
@@ -40,7 +40,7 @@ from rltui.ui.screens.view_state import SavedViewState
 from rltui.ui.state import AppState, UiStateStore
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.knob_table import KnobRows
-from rltui.views.gpu import freeable
+from rltui.views.gpu.account import freeable
 from rltui.views.knob import is_worth_a_row
 
 _AGE_INTERVAL_S = 1.0

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from textual.content import Content
 
-from rltui.core.queue import QueueAction, QueueEntry, RunQueue
-from rltui.core.runs import RunRow
-from rltui.core.states import ENTRY_STATES
+from rltui.core.experiment.states import ENTRY_STATES
+from rltui.core.runs.queue import QueueAction, QueueEntry, RunQueue
+from rltui.core.runs.row import RunRow
 from rltui.ui import verbs
 from rltui.ui.actions import Action, Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import SCREEN_KEYS

@@ -14,9 +14,9 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.core.log_query import Query
-from rltui.core.rollouts import Batch, BatchKey, Sample, Transcript
-from rltui.core.text import count_text
+from rltui.base.text import count_text
+from rltui.core.logs.query import Query
+from rltui.core.rollouts.batches import Batch, BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of

@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rltui.core import hints
-from rltui.core.queue import QueueEntry
-from rltui.core.run_tree import TreeLine
-from rltui.core.runs import RunRow
+from rltui.core.runs.queue import QueueEntry
+from rltui.core.runs.row import RunRow
+from rltui.core.runs.tree import TreeLine
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope, key_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from rltui.core.edit_log import edited_keys
+from rltui.core.config.edit_log import edited_keys
 from rltui.errors import RltuiError
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.panels import PanelCommands

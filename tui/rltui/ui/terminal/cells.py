@@ -16,8 +16,8 @@ from rich.color import Color, ColorSystem
 from rich.style import Style
 from textual.strip import Strip
 
-from rltui.core.log_lines import plain_text
-from rltui.core.text import ascii_cell
+from rltui.base.text import ascii_cell
+from rltui.core.logs.lines import plain_text
 from rltui.ui.terminal.contrast import GRAPHICS, TEXT, readable
 
 _ON_OFF = (

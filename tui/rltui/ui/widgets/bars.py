@@ -15,11 +15,11 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rltui.core.api import Curve, Orphan, Status
-from rltui.core.curve import curve_rows
-from rltui.core.servers import ServerStatus
-from rltui.core.states import RUN_STATES, STALLED
-from rltui.core.text import duration, format_number, gib, join_words, sparkline, truncate
+from rltui.base.text import duration, format_number, gib, join_words, sparkline, truncate
+from rltui.core.experiment.api import Curve, Orphan, Status
+from rltui.core.experiment.servers import ServerStatus
+from rltui.core.experiment.states import RUN_STATES, STALLED
+from rltui.core.metrics.curve import curve_rows
 from rltui.ui.actions import NO_KEY, Footer, key_of, uses
 from rltui.ui.key_bindings import key_bindings
 from rltui.ui.key_names import key_text

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from textual.content import Content
 
-from rltui.core.compare import Comparison
-from rltui.core.config_data import short_names
+from rltui.core.config.data import short_names
+from rltui.core.runs.compare import Comparison
 from rltui.ui.actions import key_of
 from rltui.ui.paragraphs import hanging, truncate_cells
 from rltui.ui.styles import CURSOR, FAINT

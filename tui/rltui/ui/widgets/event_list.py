@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from rltui.core.events import detail_lines, display_kind, first_line
-from rltui.core.journal import JournalEntry
-from rltui.core.text import age, truncate
+from rltui.base.text import age, truncate
+from rltui.core.experiment.events import detail_lines, display_kind, first_line
+from rltui.core.experiment.journal import JournalEntry
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean, clean_line

@@ -11,11 +11,11 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from rltui.base.text import BLOCKS, duration, gib
 from rltui.core.gpu.report import GpuDevice, GpuHistory
-from rltui.core.text import BLOCKS, duration, gib
 from rltui.ui.styles import FAINT
 from rltui.ui.widgets.gpu_marks import UNREAD, CellMark, Marks, joined
-from rltui.views.gpu import OTHERS
+from rltui.views.gpu.account import OTHERS
 
 FINE_RANGE_S = 600.0
 """Default range, about the time that the supervisor keeps in full detail."""

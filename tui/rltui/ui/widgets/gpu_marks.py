@@ -9,13 +9,13 @@ from itertools import groupby
 from textual.content import Content
 from textual.style import Style
 
+from rltui.base.text import BLOCKS
 from rltui.core.gpu.report import GpuDevice, GpuOwner, GpuReport, GpuShare, MemoryVerdict
-from rltui.core.text import BLOCKS
 from rltui.ui.paragraphs import first_that_fits, hanging
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line
-from rltui.views import gpu as views
-from rltui.views.gpu import OTHERS, device_warnings, freeable, freeable_texts, verdict_sign
+from rltui.views.gpu import account as views
+from rltui.views.gpu.account import OTHERS, device_warnings, freeable, freeable_texts, verdict_sign
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from rltui.base.text import count_text, duration, gib, truncate
 from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuShare
-from rltui.core.text import count_text, duration, gib, truncate
 from rltui.ui.paragraphs import first_that_fits, flow
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -37,7 +37,7 @@ from rltui.ui.widgets.gpu_marks import (
     verdict_lines,
     warning_lines,
 )
-from rltui.views.gpu import (
+from rltui.views.gpu.account import (
     free_bytes,
     gib_text,
     load_texts,

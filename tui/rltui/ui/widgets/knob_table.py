@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from rltui.core.config_report import KnobInfo, KnobTable, Problem
-from rltui.core.text import count_text, truncate
+from rltui.base.text import count_text, truncate
+from rltui.core.config.report import KnobInfo, KnobTable, Problem
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of
 from rltui.ui.key_bindings import bind, keys

@@ -15,9 +15,9 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from rltui.core.api import ComponentStatus, FollowedLog
-from rltui.core.log_lines import LogSource
-from rltui.core.states import STALLED, ComponentState
+from rltui.core.experiment.api import ComponentStatus, FollowedLog
+from rltui.core.experiment.states import STALLED, ComponentState
+from rltui.core.logs.lines import LogSource
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
@@ -27,7 +27,7 @@ from rltui.ui.state import ExperimentState
 from rltui.ui.styles import CURSOR, FAINT, STYLES, styled
 from rltui.ui.text import clean_line
 from rltui.views.component import badge_of, component_notes, component_title, log_title
-from rltui.views.gpu_advice import failure_text
+from rltui.views.gpu.advice import failure_text
 from rltui.views.table import Cell
 
 _TITLE_MARGIN = 6

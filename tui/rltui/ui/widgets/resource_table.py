@@ -8,7 +8,7 @@ from typing import Generic
 
 from textual.content import Content
 
-from rltui.core.text import truncate
+from rltui.base.text import truncate
 from rltui.ui.paragraphs import hanging, labelled
 from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.core.rollouts import Batch, BatchSummary, Only, Order, Sample, SampleGroup, histogram
-from rltui.core.text import BLOCKS, truncate
+from rltui.base.text import BLOCKS, truncate
+from rltui.core.rollouts.batches import Batch, BatchSummary, Only, Order, Sample, SampleGroup, histogram
 from rltui.ui.rollout_listing import RolloutListing
 from rltui.ui.styles import FAINT, STYLES
 from rltui.ui.text import clean_line

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from textual.content import Content
 
-from rltui.core.queue import QueueEntry
+from rltui.core.runs.queue import QueueEntry
 from rltui.ui.paragraphs import flow, hanging, labelled
 from rltui.ui.text import clean_line
 from rltui.views.queue_entry import entry_details

@@ -9,10 +9,10 @@ from functools import cached_property
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
-from rltui.core.queue import QueueEntry
-from rltui.core.run_tree import TreeLine
-from rltui.core.runs import RunRow
-from rltui.core.states import RUN_STATES
+from rltui.core.experiment.states import RUN_STATES
+from rltui.core.runs.queue import QueueEntry
+from rltui.core.runs.row import RunRow
+from rltui.core.runs.tree import TreeLine
 from rltui.ui.paragraphs import truncate_cells
 from rltui.ui.styles import CURSOR_SIGN, FAINT, STYLES
 from rltui.ui.text import clean_line, progress_bar

@@ -14,7 +14,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.visual import Visual
 
-from rltui.core.rollouts import Conversation, Transcript
+from rltui.core.rollouts.batches import Conversation, Transcript
 from rltui.ui.actions import key_of
 from rltui.ui.copying import CopyRequested
 from rltui.ui.styles import FAINT

@@ -14,9 +14,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Input
 
-from rltui.core.config_report import KnobInfo
+from rltui.base.text import gib
+from rltui.core.config.report import KnobInfo
 from rltui.core.gpu.report import MemoryVerdict
-from rltui.core.text import gib
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.knob_values import (
@@ -32,7 +32,7 @@ from rltui.ui.knob_values import (
 )
 from rltui.ui.styles import CURSOR, FAINT, STYLES
 from rltui.ui.text import clean, clean_line
-from rltui.views.gpu import verdict_sign
+from rltui.views.gpu.account import verdict_sign
 
 How = Literal["write", "restart", "collect"]
 """write: into the file now. restart: and restart what reads it. collect: keep it, to be written later."""

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.base.text import steps_text, unknown_name
 from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import Target, choose, show_runs
 from rltui.cli.command import Arguments, argument, command
@@ -18,15 +19,14 @@ from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.text import steps_text, unknown_name
 from rltui.errors import ConflictError, UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.views.checkpoint import VIEW, checkpoint_summary, restore_rows, set_aside_texts
 from rltui.views.plan import rows_text
 
 if TYPE_CHECKING:
-    from rltui.core.checkpoints import CheckpointReport
-    from rltui.core.forks import CheckpointChoice
+    from rltui.core.runs.checkpoints import CheckpointReport
+    from rltui.core.runs.forks import CheckpointChoice
 
 _COLUMNS = VIEW.named(("step", "age", "reward", "eval", "parts", "size", "attempt", "note"))
 WEIGHTS = argument(
@@ -58,7 +58,7 @@ def _list(arguments: Arguments, target: Target) -> None:
 
 def weights_choice(word: str) -> CheckpointChoice | Path:
     """A checkpoint, or a folder of weights."""
-    from rltui.core.forks import parse_checkpoint
+    from rltui.core.runs.forks import parse_checkpoint
 
     with suppress(UsageError):
         return parse_checkpoint(word)
@@ -68,7 +68,7 @@ def weights_choice(word: str) -> CheckpointChoice | Path:
 def report_of(record: ExperimentRecord, wire: Wire | None) -> CheckpointReport:
     """The checkpoints as the supervisor knows them; without one, as the files say."""
     from rltui.client.reader import ExperimentReader
-    from rltui.core.experiment_api import ExperimentApi
+    from rltui.core.experiment.questions import ExperimentApi
 
     return ExperimentReader(record).checkpoints() if wire is None else wire.request(ExperimentApi.checkpoints)
 

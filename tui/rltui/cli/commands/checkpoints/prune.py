@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rltui.base.text import size_text
 from rltui.cli.arguments import JSON, PLAN, RUN, YES, positive, steps
 from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command, flag, section
@@ -13,13 +14,12 @@ from rltui.cli.consent import require_consent
 from rltui.cli.output import print_outcome
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
-from rltui.core.text import size_text
-from rltui.services.runs.experiment_files import ExperimentRecord
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.views.checkpoint import prune_rows
 from rltui.views.plan import rows_text
 
 if TYPE_CHECKING:
-    from rltui.core.checkpoints import Retention
+    from rltui.core.runs.checkpoints import Retention
 
 
 @command(
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     ),
 )
 def prune(arguments: Arguments) -> int:
-    from rltui.core.checkpoints import Retention
+    from rltui.core.runs.checkpoints import Retention
     from rltui.services.runs.observed import refuse_observed
 
     record = choose(arguments, acts=True).record
@@ -54,8 +54,8 @@ def prune(arguments: Arguments) -> int:
 
 def _prune(record: ExperimentRecord, wire: Wire | None, retention: Retention, arguments: Arguments) -> int:
     from rltui.client.reader import ExperimentReader
-    from rltui.core.checkpoints import prune_plan
-    from rltui.core.experiment_api import ExperimentApi
+    from rltui.core.experiment.questions import ExperimentApi
+    from rltui.core.runs.checkpoints import prune_plan
 
     plan = prune_plan(report_of(record, wire), retention)
     if arguments.plan or plan.is_empty:

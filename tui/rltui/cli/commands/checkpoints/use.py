@@ -13,7 +13,7 @@ from rltui.cli.edits import FileEdits, edit_experiment, edit_request, execute_ed
 from rltui.cli.progress import working
 from rltui.core import hints
 from rltui.errors import ConfigError, UsageError
-from rltui.services.runs.experiments import known_experiments
+from rltui.services.experiment.registry import known_experiments
 
 if TYPE_CHECKING:
     from rltui.frameworks.base import Framework
@@ -75,7 +75,7 @@ def _of_model(files: ConfigFiles, framework: Framework, folder: Path, *, called:
     Raises:
         ConfigError: if the config is of a run that makes models, rather than one that begins with this.
     """
-    from rltui.core.config_data import deep_leaves
+    from rltui.core.config.data import deep_leaves
 
     if set(files) == {"sft"}:
         raise ConfigError(

@@ -9,6 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.text import unknown_name
 from rltui.cli.arguments import JSON, RUN
 from rltui.cli.choosing import Target, choose, names_run, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
@@ -16,13 +17,12 @@ from rltui.cli.output import print_json
 from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.text import unknown_name
 from rltui.errors import UsageError
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import find_experiment, known_experiments
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import find_experiment, known_experiments
 
 if TYPE_CHECKING:
-    from rltui.core.evals import EvalReport, Evaluation
+    from rltui.core.runs.evals import EvalReport, Evaluation
 
 _COLUMNS = (
     "id", "what", "env", "examples", "reward", "std", "difference", "cut off", "failed", "when", "note",
@@ -83,7 +83,7 @@ def compare(arguments: Arguments) -> int:
     examples=("eval cancel demo 2",),
 )
 def cancel(arguments: Arguments) -> int:
-    from rltui.core.experiment_api import ExperimentApi
+    from rltui.core.experiment.questions import ExperimentApi
     from rltui.services.runs.evaluations import EvalFolder
 
     record = choose(arguments, acts=True).record
@@ -99,7 +99,7 @@ def cancel(arguments: Arguments) -> int:
 
 
 def _report_of_all() -> EvalReport:
-    from rltui.core.evals import EvalReport
+    from rltui.core.runs.evals import EvalReport
     from rltui.services.runs.evaluations import EvalFolder
 
     reports = [_with_full_ids(EvalFolder(entry.control).report(entry.name)) for entry in known_experiments()]
@@ -148,7 +148,7 @@ def _evaluation_with_id(evaluations: Sequence[Evaluation], id_: str) -> Evaluati
 
 
 def _report(record: ExperimentRecord) -> EvalReport:
-    from rltui.core.experiment_api import ExperimentApi
+    from rltui.core.experiment.questions import ExperimentApi
     from rltui.services.runs.evaluations import EvalFolder
 
     with launch.connected(record) as wire:

@@ -18,11 +18,11 @@ from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError
-from rltui.services.runs.experiments import name_if_needed
+from rltui.services.experiment.registry import name_if_needed
 
 if TYPE_CHECKING:
-    from rltui.core.evals import EvalReport, EvalTarget, QueuedEval
-    from rltui.services.runs.experiment_files import ExperimentRecord
+    from rltui.core.runs.evals import EvalReport, EvalTarget, QueuedEval
+    from rltui.services.experiment.files import ExperimentRecord
 
 
 @command(
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 def run(arguments: Arguments) -> int:
     """Ask for one, and follow it on stderr until it has ended; or give the standing order."""
     from rltui.client.manual_components import tokens
-    from rltui.core.evals import EvalRequest
-    from rltui.core.experiment_api import ExperimentApi
+    from rltui.core.experiment.questions import ExperimentApi
+    from rltui.core.runs.evals import EvalRequest
 
     separate_words(arguments, "env")
     if len(arguments.env) > 1:
@@ -102,7 +102,7 @@ def run(arguments: Arguments) -> int:
 
 def _target(record: ExperimentRecord, arguments: Arguments) -> EvalTarget:
     from rltui.client.reader import ExperimentReader
-    from rltui.core.evals import EvalTarget
+    from rltui.core.runs.evals import EvalTarget
 
     if arguments.begin is not None:
         return EvalTarget(kind="checkpoint", step=ExperimentReader(record).checkpoint_step(arguments.begin))
@@ -114,8 +114,8 @@ def _target(record: ExperimentRecord, arguments: Arguments) -> EvalTarget:
 
 def _follow(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
     """Tell how it goes until it has ended, or somebody took it from the queue: all there are then."""
-    from rltui.core.evals import QueuedEval
-    from rltui.core.experiment_api import ExperimentApi
+    from rltui.core.experiment.questions import ExperimentApi
+    from rltui.core.runs.evals import QueuedEval
 
     progress, started_at = "", time.monotonic()
     with Waiting() as waiting:

@@ -17,7 +17,7 @@ from rltui.cli.table import Row, room, table_lines, view_cells, view_shapes
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.core import hints
 from rltui.errors import RltuiError, UsageError
-from rltui.views import gpu as view
+from rltui.views.gpu import account as view
 
 if TYPE_CHECKING:
     from rltui.core.gpu.report import GpuReport

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.base.text import duration, short_command
 from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import Target, choose, show_runs
 from rltui.cli.colour import style
@@ -22,18 +23,17 @@ from rltui.cli.waiting import request_plan, styled_plan_text
 from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
-from rltui.core.text import duration, short_command
 from rltui.errors import RltuiError, UsageError
 from rltui.services import processes
-from rltui.services.job_status import JobStatus, read_job_status, write_job_status
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.journal import journal_of
+from rltui.services.experiment.registry import name_if_needed
+from rltui.services.hosts.job_status import JobStatus, read_job_status, write_job_status
 from rltui.services.processes import ProcessId
-from rltui.services.runs.experiment_files import ExperimentRecord
-from rltui.services.runs.experiments import name_if_needed
-from rltui.services.runs.journal import journal_of
 from rltui.views.orphan import VIEW, evidence_text, orphan_text
 
 if TYPE_CHECKING:
-    from rltui.core.api import Orphan, OrphanReport, Plan, Request
+    from rltui.core.experiment.api import Orphan, OrphanReport, Plan, Request
 
 _PROCESSES = VIEW.named(("pid", "process", "of", "age", "gpu memory", "ports"))
 _ANSWER_S = 10.0
@@ -88,7 +88,7 @@ def _show(arguments: Arguments, target: Target) -> None:
 def _report(record: ExperimentRecord) -> OrphanReport:
     """Read the processes from the supervisor; search for them where nothing of the experiment is alive."""
     from rltui.client.reader import ExperimentReader
-    from rltui.core.api import OrphanReport, Status
+    from rltui.core.experiment.api import OrphanReport, Status
     from rltui.core.gpu.report import GpuReport
     from rltui.services.gpu.account import read_once
     from rltui.services.processes.orphans import foreign_processes
@@ -183,7 +183,7 @@ def _print_processes(leftover: Sequence[Orphan]) -> None:
 
 def _free(wire: Wire, record: ExperimentRecord, arguments: Arguments) -> tuple[Orphan, ...]:
     """End processes through the supervisor; returns those."""
-    from rltui.core.api import Request
+    from rltui.core.experiment.api import Request
 
     request = Request(action="free", pids=tuple(arguments.end))
     plan = request_plan(wire, "plan", request)
@@ -198,8 +198,8 @@ def _free_offline(record: ExperimentRecord, arguments: Arguments) -> tuple[Orpha
     """End processes of an experiment without a supervisor: one would find nothing to watch."""
     import asyncio
 
-    from rltui.core.api import Plan, Request
-    from rltui.core.plan import orphans_to_free
+    from rltui.core.experiment.api import Plan, Request
+    from rltui.core.experiment.plan import orphans_to_free
     from rltui.services.processes import orphans as leftovers
 
     request = Request(action="free", pids=tuple(arguments.end))

@@ -11,7 +11,7 @@ from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.output import print_json, print_outcome
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
-from rltui.core.runs import RunChange, RunRow
+from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import UsageError
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.references import find_run

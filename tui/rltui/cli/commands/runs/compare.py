@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.text import truncate
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.core import hints
-from rltui.core.config_data import short_names
-from rltui.core.text import truncate
+from rltui.core.config.data import short_names
 from rltui.errors import UsageError
 from rltui.services.runs.references import find_run
 
 if TYPE_CHECKING:
-    from rltui.core.compare import Comparison
+    from rltui.core.runs.compare import Comparison
     from rltui.views.comparison import ComparedRow
 
 _WIDEST_CELL = 32

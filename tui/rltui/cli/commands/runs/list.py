@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+from rltui.base.text import did_you_mean, truncate, visible
 from rltui.cli.arguments import JSON, positive
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
@@ -16,9 +17,8 @@ from rltui.cli.command_list import VERBS
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import Column, paint_cell, print_table, room
 from rltui.core import hints
-from rltui.core.run_tree import run_tree
-from rltui.core.runs import RunRow
-from rltui.core.text import did_you_mean, truncate, visible
+from rltui.core.runs.row import RunRow
+from rltui.core.runs.tree import run_tree
 from rltui.services import screen_state
 from rltui.services.runs.index import RunIndex, current_rows
 from rltui.views.experiment import state_cell

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rltui.base.text import join_first, size_text
 from rltui.cli.arguments import JSON, PLAN, RUNS, YES
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, command
@@ -14,14 +15,13 @@ from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, room, table_lines
 from rltui.core import hints
-from rltui.core.runs import RunRow
-from rltui.core.text import join_first, size_text
+from rltui.core.runs.row import RunRow
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.references import find_run
 
 if TYPE_CHECKING:
-    from rltui.core.consent import Verb
+    from rltui.core.experiment.consent import Verb
 
 _MOST_NAMED = 5
 

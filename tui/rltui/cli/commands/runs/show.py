@@ -7,14 +7,14 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
+from rltui.base.text import visible
 from rltui.cli.arguments import JSON, RUN
 from rltui.cli.choosing import choose_run, ready_index
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
 from rltui.cli.table import room, wrap
-from rltui.core.runs import RunRow
-from rltui.core.text import visible
+from rltui.core.runs.row import RunRow
 from rltui.services.runs.index import current_rows
 from rltui.views.run import config_value_text, run_details, run_summary
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
+from rltui.base.text import duration, size_text
 from rltui.cli.arguments import JSON, YES, age_s
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag
@@ -16,8 +17,7 @@ from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.table import Column, print_table
 from rltui.core import hints
-from rltui.core.runs import RunRow
-from rltui.core.text import duration, size_text
+from rltui.core.runs.row import RunRow
 from rltui.errors import RltuiError
 from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex

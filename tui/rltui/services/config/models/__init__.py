@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltui.core.config_report import Problem
-from rltui.core.config_schema import ConfigSchema
-from rltui.core.toml.scan import BOM
-from rltui.core.toml.values import format_key
+from rltui.base.toml.scan import BOM
+from rltui.base.toml.values import format_key
+from rltui.core.config.report import Problem
+from rltui.core.config.schema import ConfigSchema
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
-from rltui.services import checkout, trust
 from rltui.services.config.files import located
 from rltui.services.config.models.state import Schemas, load_schemas, save_schemas, state_of
 from rltui.services.config.models.worker import Answer, Limits, NotAsked, Worker
+from rltui.services.experiment import checkout, trust
 
 _CACHED_VERDICTS = 32
 """One per content of a file."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from rltui.frameworks.config import ConfigModels
 from rltui.services.config.models import script
-from rltui.services.subprocesses import converse, failure_text
+from rltui.services.processes.subprocesses import converse, failure_text
 
 _QUIET = {
     "CUDA_VISIBLE_DEVICES": "",

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from rltui.core.config.report import Problem
+from rltui.core.experiment.api import EDITS, Loss, Lost, Orphan, Plan, Request
+from rltui.core.experiment.consent import LOSSES, Decision, decide, loss_of_plan, with_consent
+
+WARNING = Problem(severity="warning", message="is that meant?")
+
+
+def test_who_is_asked_follows_from_the_table_alone() -> None:
+    for verb, has_terminal, yes in itertools.product(LOSSES, (True, False), (True, False)):
+        fixed_loss = LOSSES[verb]
+        for loss in Loss if fixed_loss is None else (fixed_loss,):
+            decision = decide(verb, loss, has_terminal=has_terminal, yes=yes)
+            if yes or loss is Loss.NOTHING or verb == "down":
+                assert decision is Decision.ACT, (verb, loss)
+            elif has_terminal:
+                assert decision is Decision.ASK, (verb, loss)
+            else:
+                expected = Decision.REFUSE if loss >= Loss.MORE else Decision.ACT
+                assert decision is expected, (verb, loss)
+
+
+@pytest.mark.parametrize(
+    ("steps", "resume", "newest", "interval", "loss"),
+    [
+        (0, 20, 20, 10, Loss.INTERVAL),
+        (7, 20, 20, 10, Loss.INTERVAL),
+        (19, 20, 20, 10, Loss.INTERVAL),  # the next checkpoint may just be being written
+        (20, 20, 20, 10, Loss.MORE),
+        (10, 10, 20, 10, Loss.INTERVAL),
+        (11, 10, 20, 10, Loss.MORE),
+        (0, 10, 40, 10, Loss.MORE),  # nobody counts the steps, but the checkpoints say it
+        (27, None, 20, 10, Loss.MORE),
+        (3, None, None, 10, Loss.INTERVAL),
+        (3, None, None, None, Loss.MORE),
+        (0, None, None, None, Loss.INTERVAL),
+    ],
+)
+def test_more_than_the_steps_between_two_checkpoints_is_much(
+    steps: int, resume: int | None, newest: int | None, interval: int | None, loss: Loss
+) -> None:
+    losses = Lost(steps=steps, resume_step=resume, interval=interval)
+    there = () if newest is None else tuple(range(10, newest + 1, 10))
+    plan = Plan(stop=("trainer",), start=("trainer",), lost=losses, checkpoints=there)
+    assert loss_of_plan(plan, Request(action="restart")) is loss
+    only_written = plan.model_copy(update={"action": "set"})
+    assert loss_of_plan(only_written, Request(action="set")) is Loss.NOTHING
+    assert loss_of_plan(only_written, Request(action="set", restart=True)) is loss
+
+
+def test_a_new_warning_of_an_edit_weighs_and_that_of_an_undo_does_not() -> None:
+    for action in EDITS:
+        warned = Plan.model_validate({"action": action, "problems": [WARNING]})
+        expected = Loss.NOTHING if action == "undo" else Loss.MORE
+        assert loss_of_plan(warned, Request.model_validate({"action": action})) is expected
+    standing = Plan(action="set", problems=(WARNING.model_copy(update={"standing": True}),))
+    assert loss_of_plan(standing, Request(action="set")) is Loss.NOTHING
+    start = Plan(action="start", start=("a",), problems=(WARNING,))
+    assert loss_of_plan(start, Request(action="start", components=("a",))) is Loss.INTERVAL
+
+
+def test_just_what_was_asked_for_is_started_unasked_and_a_strange_process_never_ended_so() -> None:
+    plan = Plan(action="start", start=("a",))
+    assert loss_of_plan(plan, Request(action="start", components=("a",))) is Loss.NOTHING
+    assert loss_of_plan(plan, Request(action="start")) is Loss.INTERVAL
+    for evidence, loss in (("recorded", Loss.INTERVAL), ("gpu", Loss.MORE)):
+        process = Orphan.model_validate({"pid": 7, "start": 1, "evidence": evidence})
+        assert loss_of_plan(Plan(action="free", free=(process,)), Request(action="free")) is loss
+
+
+def test_what_was_agreed_to_is_as_much_as_the_plan_says_and_never_less_than_the_usual() -> None:
+    much = Plan(stop=("a",), lost=Lost(steps=500))
+    request = Request(action="restart")
+    assert with_consent(request, much).accepts is Loss.MORE
+    assert with_consent(request, Plan()).accepts is Loss.INTERVAL

@@ -1,0 +1,152 @@
+"""Inference servers that somebody else runs, asked for real: keys, TLS, what they serve, their end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tests.fakes.http_server import TLS, Handler, serving
+
+from rltui.core.experiment.api import Alert, Plan
+from rltui.core.experiment.servers import ServerAddress
+from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.servers import ServersSide
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.supervisor.servers import Servers
+
+DATA = Path(__file__).parents[1] / "data"
+METRICS = (DATA / "vllm-0.32-metrics.txt").read_bytes()
+KEY = "sk-hush"
+PLAN = Plan(action="start", start=("trainer",))
+
+
+class Api(Handler):
+    """Answers like vLLM with prime-rl's routes, to clients that have the key."""
+
+    def respond(self) -> None:
+        if self.path == "/v1/models" and self.headers["Authorization"] != f"Bearer {KEY}":
+            return self.answer(401)
+        models = json.dumps({"data": [{"id": "tiny"}, {"id": "adapter"}]}).encode()
+        body = {"/v1/models": models, "/metrics": METRICS}.get(self.path)
+        if body is None:
+            return self.answer(405 if self.path == "/update_weights" else 404)
+        return self.answer(200, body)
+
+
+@pytest.fixture
+def api() -> Iterator[ThreadingHTTPServer]:
+    with serving(Api) as server:
+        yield server
+
+
+class Box:
+    """A run with one server at `address`, whose stand-ins collect alerts and journal entries."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self.alerts: list[Alert] = []
+        self.journal: list[str] = []
+        self.metrics: list[str] = []
+        record = ExperimentRecord("one", "/none", "/", (), "/l", "generic", 1.0, external=("inference",))
+        framework = replace(GENERIC, servers=ServersSide(addresses=lambda files: (address,)))
+        setup = SimpleNamespace(
+            record=record, framework=framework, run_jobs=frozenset({"trainer"}), components=["trainer"]
+        )
+        observation = SimpleNamespace(
+            sampler=SimpleNamespace(engine=lambda name, text: self.metrics.append(name)),
+            set_activity=lambda name, activity: None,
+        )
+        events = SimpleNamespace(
+            alert=self.alerts.append,
+            changed=lambda kind: None,
+            journal=SimpleNamespace(add=lambda kind, text, **data: self.journal.append(text)),
+        )
+        config = SimpleNamespace(document=SimpleNamespace(files={}))
+        parts = (cast(Any, part) for part in (setup, config, observation, events))
+        self.servers = Servers(*parts, is_in_use=lambda: True)
+
+    @property
+    def everything(self) -> str:
+        """All texts that a person would get."""
+        status = "".join(server.model_dump_json() for server in self.servers.status())
+        return status + repr((self.alerts, self.journal, self.servers.problems(PLAN, is_anew=True)))
+
+
+def address(api: ThreadingHTTPServer, scheme: str = "http", model: str = "tiny") -> ServerAddress:
+    url = f"{scheme}://localhost:{api.server_address[1]}/v1"
+    return ServerAddress(url, key_variable="ONE_KEY", model=model)
+
+
+async def test_a_start_waits_for_the_key_and_the_model(
+    api: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONE_KEY", raising=False)
+    box = Box(address(api))
+    for reason, key in (
+        ("requires an API key: set ONE_KEY", ""),
+        ("rejects the key in ONE_KEY", "sk-wrong"),
+    ):
+        monkeypatch.setenv("ONE_KEY", key)
+        await box.servers.refresh()
+        (problem,) = box.servers.problems(PLAN, is_anew=True)
+        assert (problem.severity, problem.key) == ("error", "server")
+        assert reason in problem.message
+        blocker = box.servers.start_blocker("trainer")
+        assert blocker is not None
+        assert not blocker[0], "it cannot come"
+    monkeypatch.setenv("ONE_KEY", KEY)
+    await box.servers.refresh()
+    (status,) = box.servers.status()
+    assert (status.state, status.models, status.key_is_set) == ("ready", ("tiny", "adapter"), True)
+    assert status.facts == ("KV 0 %", "0 run 0 wait")
+    assert box.metrics == ["inference"]
+    assert box.servers.problems(PLAN, is_anew=True) == ()
+    assert box.servers.start_blocker("trainer") is None
+    assert box.servers.problems(Plan(action="start", start=("sft",)), is_anew=True) == ()
+    assert KEY not in box.everything
+    assert "sk-wrong" not in box.everything
+
+    other = Box(address(api, model="large"))
+    await other.servers.refresh()
+    assert "the server has tiny, adapter, but the config asks for large" in other.everything
+
+
+async def test_its_end_is_told_once_it_missed_several_questions(
+    api: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONE_KEY", KEY)
+    box = Box(address(api))
+    await box.servers.refresh()
+    api.shutdown()
+    api.socket.close()
+    for state in ("ready", "ready", "down"):
+        await box.servers.poll()
+        assert box.servers.status()[0].state == state
+    (alert,) = box.alerts
+    assert alert.title == "inference (external) is down"
+    assert "Connection refused" in alert.text
+    blocker = box.servers.start_blocker("trainer")
+    assert blocker is not None
+    assert blocker[0], "it may come back"
+    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    assert problem.severity == "warning"
+
+
+@pytest.mark.parametrize(("trusted", "state"), [(TLS, "ready"), (Path("/dev/null"), "down")])
+async def test_tls_is_spoken_and_the_certificate_checked(
+    monkeypatch: pytest.MonkeyPatch, trusted: Path, state: str
+) -> None:
+    """Finding B9: servers with TLS could not be asked."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    monkeypatch.setenv("ONE_KEY", KEY)
+    with serving(Api, tls=True) as api:
+        box = Box(address(api, "https"))
+        await box.servers.refresh()
+    (status,) = box.servers.status()
+    assert status.state == state
+    assert status.reason is None or "certificate verify failed" in status.reason

@@ -1,0 +1,288 @@
+"""Reports about config files: knobs, problems, derived values, conflicts, differences.
+
+With `core/experiment/api.py`, these models document every `--json` shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from rltui.base.secrets import MASK, OTHER_MASK, mask_value
+from rltui.base.values import Value
+from rltui.core.config.knobs import Control, KnobKind
+from rltui.core.gpu.report import MemoryVerdict
+from rltui.errors import ConfigError
+
+_NEAREST = ": nearest valid "
+
+ProblemSeverity = Literal["error", "warning", "hint"]
+BatchUnit = Literal["tokens", "rollouts"]
+"""The unit in which a config counts its batch."""
+
+
+class Problem(Value):
+    severity: ProblemSeverity = "error"
+    key: str | None = None
+    """Dotted key, such as `orchestrator.batch_size`."""
+    message: str
+    """Names the rule, the knobs with their values, and the nearest valid values."""
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    mended_by: str = ""
+    """The command that mends it; a screen opens the editor on `key` instead."""
+    instead: dict[str, str] = Field(default_factory=dict)
+    """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
+    standing: bool = False
+    """For an edit: the problem existed before, or is not about the edited keys."""
+
+    @property
+    def is_error(self) -> bool:
+        """True if the config cannot be used with it; a warning may be left."""
+        return self.severity == "error"
+
+    def after_edit(self, keys: Collection[str]) -> Problem:
+        """The problem for a person who has just edited `keys`: values for these come first."""
+        edited_key = next((key for key in keys if self.instead.get(key)), None)
+        rule, _, advice = self.message.partition(_NEAREST)
+        if edited_key is None or not advice or self.key in keys:
+            return self
+        first = f"{edited_key.rpartition('.')[2]} is {self.instead[edited_key]}"
+        return self.model_copy(update={"message": f"{rule}{_NEAREST}{first}, or {advice}"})
+
+    @property
+    def text(self) -> str:
+        """`file:line:column: message`, as far as known."""
+        location = ":".join(str(field) for field in (self.file, self.line, self.column) if field is not None)
+        return f"{location}: {self.message}" if location else self.message
+
+
+def config_error(errors: Sequence[Problem], hint: str) -> ConfigError:
+    """The refusal of a config for its errors: a single one is the title, several are the details."""
+    lines = [problem.text for problem in errors]
+    if len(lines) == 1:
+        return ConfigError(lines[0], hint=hint)
+    return ConfigError(f"{len(lines)} errors in the config", details=lines, hint=hint)
+
+
+class _SecretMasking(Value):
+    """Base of reports about a key: its secret values are masked on construction."""
+
+    _VALUES: ClassVar = ("value", "default", "running", "before", "after", "base", "theirs", "yours")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mask(cls, data: Any) -> Any:  # noqa: ANN401  (as pydantic has it)
+        if not isinstance(data, dict) or not isinstance(data.get("key"), str):
+            return data
+        key, masked_data = data["key"], dict(data)
+        first_secret = next((data[name] for name in cls._VALUES if isinstance(data.get(name), str)), None)
+        for name in cls._VALUES:
+            if name in data and data[name] != OTHER_MASK:
+                masked_data[name] = mask_value(key, data[name])
+                if masked_data[name] == MASK and data[name] != first_secret:
+                    masked_data[name] = OTHER_MASK
+        return masked_data
+
+
+class KnobInfo(_SecretMasking):
+    key: str
+    file: str
+    value: Any = None
+    """The value in the file, or the default if the file does not set it."""
+    default: Any = None
+    running: Any = None
+    """The value of the living readers, from the file or an override; `None` also if nothing runs: see
+    `is_running`.
+    """
+    overridden: bool = False
+    """rltui passed `running` in place of the file's value, and would again: a busy port's replacement, the
+    checkpoint to resume from, the run's own folder.
+    """
+    is_set: bool = False
+    """The file sets it (else `value` is the default)."""
+    is_running: bool = False
+    """A reader is alive, so `running` is meaningful."""
+    kind: KnobKind = "str"
+    control: Control = ""
+    """The best editor control: `fraction` is a share of a GPU's memory, `doubling` a size that goes by
+    powers of 2.
+    """
+    main: bool = True
+    """Turned from day to day; the others are shown on the screen for all knobs only, unless the file sets
+    them.
+    """
+    known: bool = True
+    """It is in the framework's knob table; otherwise a key of the file of which only the value is known."""
+    nullable: bool = False
+    choices: tuple[str, ...] = ()
+    bounds: tuple[float | None, float | None] = (None, None)
+    """Smallest and largest allowed value, inclusive."""
+    unit: str = ""
+    readers: tuple[str, ...] = ()
+    help: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """The file differs from the running value, and a restart would change that."""
+        return self.is_running and self.running != self.value and not self.overridden
+
+
+class DerivedValue(Value):
+    """A value computed from a config, such as prompts per step."""
+
+    name: str
+    value: float | int | str | None
+    unit: str = ""
+    text: str = ""
+    """The arithmetic in words: `128 rollouts / 16 per example = 8 prompts per step`."""
+
+
+class KnobTable(Value):
+    """`rltui knobs --json`."""
+
+    files: tuple[str, ...] = ()
+    knobs: tuple[KnobInfo, ...] = ()
+    others: tuple[KnobInfo, ...] = ()
+    """Every further key that the files set, in their order, then those that only running components were
+    started with: `known` is false.
+    """
+    derived: tuple[DerivedValue, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    undo: str | None = None
+    """The edit that `undo` would take back, in words; `None` if there is none."""
+    redo: str | None = None
+    converts_to: BatchUnit | None = None
+    """The other way of batching that this config could be converted to; `None` if the framework has one."""
+    since_origin: str = ""
+    """Unified diff from the originals of the run's own copies to their present text; empty if the files are
+    the user's.
+    """
+
+    def learning_rate(self, reader: str) -> tuple[str, float] | None:
+        for knob in self.knobs:
+            is_rate = knob.key.rpartition(".")[2] in ("lr", "learning_rate") and reader in knob.readers
+            if is_rate and isinstance(knob.value, float) and knob.value > 0:
+                return knob.key, knob.value
+        return None
+
+
+class KeyConflict(_SecretMasking):
+    """A key that somebody else changed since the person looked, and that the edit changes too."""
+
+    key: str
+    base: Any = None
+    """The value that the person saw."""
+    theirs: Any = None
+    """The value in the file now."""
+    yours: Any = None
+
+
+class FileConflict(Value):
+    """A config file that changed since the person looked: the three sides."""
+
+    file: str
+    theirs: str = ""
+    """Unified diff from the text that the person saw to the present file; empty if the former was not
+    stored.
+    """
+    yours: str = ""
+    """Unified diff from the text that the person saw to their own version."""
+    keys: tuple[KeyConflict, ...] = ()
+    """Keys that both sides changed, to different values. Empty: the edit fits onto the new file."""
+
+
+class KeyDifference(_SecretMasking):
+    key: str
+    file: str
+    before: Any = None
+    """`None` if it is not set."""
+    after: Any = None
+    readers: tuple[str, ...] = ()
+    overridden: bool = False
+    """rltui passed the first value in place of the file's, and would again."""
+
+
+class ConfigDiff(Value):
+    """`rltui diff --json`."""
+
+    before: str
+    """Name of the first side: `running`, `original`, or an attempt such as `trainer#3`."""
+    after: str
+    """Name of the second side: `files`, or an attempt."""
+    keys: tuple[KeyDifference, ...] = ()
+    text: str = ""
+    """Unified diff of the files."""
+
+
+class PendingKnob(_SecretMasking):
+    """A knob whose value in the file is not the running one."""
+
+    key: str
+    running: Any = None
+    value: Any = None
+    readers: tuple[str, ...] = ()
+    """Living components that were started with another value."""
+
+
+class Blocker(Value):
+    """A reason why a valid config cannot be started here."""
+
+    reason: str
+    hint: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.reason}; {self.hint}" if self.hint else self.reason
+
+
+class Check(Value):
+    """`rltui check --json`."""
+
+    valid: bool
+    validator: str = ""
+    """The schema or models that the config was checked against, in words; empty: rltui's own rules alone."""
+    not_asked: str = ""
+    """The reason why the framework's own validators were not asked; empty if they were, or there are none."""
+    startable: bool = False
+    """Whether it can be started here, as far as can be told: it is valid, and there are no blockers."""
+    blockers: tuple[Blocker, ...] = ()
+    framework: str
+    layout: str = ""
+    problems: tuple[Problem, ...] = ()
+    derived: tuple[DerivedValue, ...] = ()
+    memory: tuple[MemoryVerdict, ...] = ()
+    """The worst verdict of each component with devices, by the memory that is free now; empty if no GPU can
+    be read.
+    """
+
+
+class Conversion(Value):
+    """The same batch, counted the other way: `rltui convert --json`."""
+
+    to: BatchUnit
+    edits: dict[str, Any] = Field(default_factory=dict)
+    """Dotted key → new value, as in `Request.edits`; empty if `mean_tokens` is unknown."""
+    mean_tokens: float | None = None
+    """Tokens of a mean accepted rollout, used for the conversion; `None`: nothing was measured, ask."""
+    measured: str | None = None
+    """Origin of that mean, in words: `mean of steps 3 to 12`; `None` if a person gave it."""
+    arithmetic: tuple[str, ...] = ()
+    """Derivation of each new value, a line each."""
+
+
+class ForeignConfig(Value):
+    """A config written for another framework: `rltui convert --to FRAMEWORK FILE --json`."""
+
+    framework: str
+    path: str
+    text: str
+    diff: str = ""
+    """Unified diff from the old file."""
+    notes: tuple[str, ...] = ()
+    """Keys that have no counterpart there, or mean something else."""
+    problems: tuple[Problem, ...] = ()
+    valid: bool = True

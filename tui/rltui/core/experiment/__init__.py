@@ -1,0 +1,1 @@
+"""An experiment's components: layout, states, plans, requests. Pure."""

@@ -1,0 +1,1 @@
+"""Where components run, as layout and command line say it. Pure."""

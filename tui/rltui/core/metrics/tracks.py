@@ -1,0 +1,234 @@
+"""A run's metrics by concept, in the order of its steps, for health and bottleneck. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rltui.core.metrics.names import concept_of, find_all
+from rltui.core.metrics.progress import LARGEST_STEP, numbers
+from rltui.core.metrics.series import SeriesKey, writer_of
+
+_CONCEPTS = (
+    "reward", "eval", "loss", "entropy", "kl", "importance_ratio", "grad_norm", "lr", "truncation",
+    "trainable", "empty_batches", "staleness", "tokens_per_s", "wait_for_batch", "wait_for_policy",
+)  # fmt: skip
+"""Ids of `core/metrics/names.py`."""
+_OF_TRAINER = frozenset({"loss", "grad_norm", "lr", "entropy"})
+"""The trainer writes at least one of them with every step."""
+_OF_ORCHESTRATOR = frozenset({"reward", "truncation", "trainable", "staleness", "wait_for_policy"})
+"""They may be of the step that the trainer is still at."""
+_WINDOW = 8
+"""Number of steps whose median counts as a level that was held."""
+_FIRST_STEPS, _NEWEST_STEPS = 512, 4096
+"""Steps that a track keeps of a long run: rules look at its beginning and at its newest part. All steps would
+take 4 MB an hour at five steps a second.
+"""
+_LATEST = 1e11
+"""Latest plausible time, in seconds since 1970."""
+_SURE = 3.0
+"""A level must be this many times the deviation around it: rare rewards come and go."""
+
+
+class Track:
+    """One metric by step: a repeated step overwrites; NaN and the infinities are values.
+
+    Of a long run the first 512 steps and at least the newest 4,096 are stored.
+    """
+
+    __slots__ = ("steps", "values")
+
+    def __init__(self) -> None:
+        self.steps = array("q")
+        self.values = array("d")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def put(self, step: int, value: float) -> None:
+        """Set the value of a step, mostly the newest; late ones are inserted."""
+        if not self.steps or step > self.steps[-1]:
+            self.steps.append(step)
+            self.values.append(value)
+            if len(self.steps) > _FIRST_STEPS + 2 * _NEWEST_STEPS:
+                middle = slice(_FIRST_STEPS, -_NEWEST_STEPS)
+                del self.steps[middle], self.values[middle]
+            return
+        index = bisect_left(self.steps, step)
+        if self.steps[index] == step:
+            self.values[index] = value
+        else:
+            self.steps.insert(index, step)
+            self.values.insert(index, value)
+
+    def cut(self, step: int) -> None:
+        """Drop the steps after `step`."""
+        index = bisect_left(self.steps, step + 1)
+        del self.steps[index:], self.values[index:]
+
+    def last(self, count: int, *, before: int = 0) -> array[float]:
+        """The newest `count` values, oldest first, without the newest `before` of all."""
+        end = max(0, len(self.values) - before)
+        return self.values[max(0, end - count) : end]
+
+    def at(self, step: int) -> float | None:
+        index = bisect_left(self.steps, step)
+        return self.values[index] if index < len(self.steps) and self.steps[index] == step else None
+
+    def around(self, step: int) -> float | None:
+        """Median of the last steps up to `step`."""
+        index = bisect_left(self.steps, step + 1)
+        window = self.values[max(0, index - _WINDOW) : index]
+        return statistics.median(window) if window else None
+
+    def since(self, is_bad: Callable[[float], bool], *, gap: int = 1) -> int:
+        """First bad step of the newest streak, which ends before `gap` good steps in a row."""
+        first, good = len(self.steps) - 1, 0
+        for index in range(len(self.steps) - 1, -1, -1):
+            if is_bad(self.values[index]):
+                first, good = index, 0
+            elif (good := good + 1) == gap:
+                break
+        return self.steps[first]
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldLevel:
+    value: float
+    step: int
+    """The last step of the window."""
+
+
+@dataclass(slots=True)
+class _Levels:
+    """The best level that a metric has held, including steps before a resume."""
+
+    floor: float | None = None
+    """The zero level: 0, or the first level if that is below."""
+    _records: list[_HeldLevel] = field(default_factory=list)
+    """Each better than the one before."""
+
+    def take(self, track: Track) -> None:
+        window = track.last(_WINDOW)
+        if len(window) < _WINDOW or not all(map(math.isfinite, window)):
+            return
+        value = statistics.median(window)
+        if self.floor is None:
+            self.floor = min(0.0, value)
+        deviation = statistics.median(abs(sample - value) for sample in window)
+        is_sure = value > self.floor and value - self.floor >= _SURE * deviation
+        if is_sure and (self.best is None or value > self.best.value):
+            self._records.append(_HeldLevel(value, track.steps[-1]))
+
+    def cut(self, step: int) -> None:
+        while self._records and self._records[-1].step > step:
+            self._records.pop()
+
+    @property
+    def best(self) -> _HeldLevel | None:
+        """`None` if none was held for sure."""
+        return self._records[-1] if self._records else None
+
+
+class RunTracks:
+    """Collects the rows of a run as they come. Steps are counted from 1, whatever the framework does."""
+
+    def __init__(self, trainer_step: str = "loss/mean", first_step: int = 1) -> None:
+        """`trainer_step`: a key that only the trainer's row of a completed step has. `first_step`: the
+        number that the framework gives to the first step.
+        """
+        self._trainer_step, self._shift = trainer_step, 1 - first_step
+        self._completed = 0
+        self._tracks: dict[str, Track] = {}
+        self._meanings: dict[str, dict[str, tuple[str, ...]]] = {}
+        """Source → name → the concepts that it says."""
+        self.evals: dict[SeriesKey, Track] = {}
+        """Each environment has its own."""
+        self.levels = {"reward": _Levels(), "tokens_per_s": _Levels()}
+        self.trained = Track()
+        """When each step of the trainer was done, in seconds since the epoch; NaN where that is not known."""
+        self.collected = Track()
+        """When each step of the orchestrator was done."""
+
+    @property
+    def newest_step(self) -> int:
+        """Newest step of any program; 0 before the first."""
+        return max((track.steps[-1] for track in (self.trained, self.collected) if track), default=0)
+
+    def track(self, concept: str) -> Track:
+        """The values of a concept; empty if there are none."""
+        return self._tracks.get(concept) or Track()
+
+    def add(self, row: Mapping[str, Any], arrived_at: float) -> None:
+        """Add one row. `arrived_at`: its time if it has none of its own, NaN if unknown.
+
+        A row without a step is ignored. A step that is completed once more means that the run went back.
+        """
+        number = row.get("step")
+        if not isinstance(number, int) or abs(number) > LARGEST_STEP:
+            return
+        step, source = number + self._shift, writer_of(row)
+        concepts_by_name = self._meanings.setdefault(source, {})
+        if not row.keys() <= concepts_by_name.keys():
+            self._learn(source, row)
+        concepts = {name: concepts_by_name[name] for name in row if concepts_by_name[name]}
+        values = numbers({name: row[name] for name in concepts})
+        row_concepts = {concept for name in values for concept in concepts[name]}
+        is_completed = self._trainer_step in row
+        if is_completed and step <= self._completed:
+            self._cut(step - 1, ahead=1)
+        if is_completed:
+            self._completed = step
+        time = row.get("time")
+        arrived_at = float(time) if isinstance(time, float | int) and 0 < time < _LATEST else arrived_at
+        if row_concepts & _OF_TRAINER or is_completed:
+            self.trained.put(step, arrived_at)
+        if row_concepts & _OF_ORCHESTRATOR:
+            self.collected.put(step, arrived_at)
+        for name, value in values.items():
+            for concept in concepts[name]:
+                self._put(concept, SeriesKey(source, name), step, value)
+
+    def rewind(self, step: int) -> None:
+        """The run goes on after `step`, counted from 1."""
+        self._cut(step, ahead=0)
+
+    def _put(self, concept: str, key: SeriesKey, step: int, value: float) -> None:
+        if concept == "eval":
+            self.evals.setdefault(key, Track()).put(step, value)
+            return
+        track = self._tracks.setdefault(concept, Track())
+        track.put(step, value)
+        if concept in self.levels:
+            self.levels[concept].take(track)
+
+    def _cut(self, step: int, *, ahead: int) -> None:
+        """Drop later steps; of the orchestrator's metrics, `ahead` steps more stay."""
+        self._completed = min(self._completed, step)
+        for concept, track in self._tracks.items():
+            track.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
+        for track in (*self.evals.values(), self.trained):
+            track.cut(step)
+        self.collected.cut(step + ahead)
+        for concept, levels in self.levels.items():
+            levels.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
+
+    def _learn(self, source: str, new: Collection[str]) -> None:
+        """Assign concepts to new names: the best series of a concept may be another now."""
+        unknown = [SeriesKey(source, name) for name in new if name not in self._meanings[source]]
+        self._meanings[source].update((key.name, ()) for key in unknown)
+        if not any(find_all(id_, unknown) for id_ in _CONCEPTS):
+            return
+        keys = [SeriesKey(source_, name) for source_, names in self._meanings.items() for name in names]
+        concepts_by_key: dict[SeriesKey, list[str]] = {key: [] for key in keys}
+        for id_ in _CONCEPTS:
+            concept, best = concept_of(id_), find_all(id_, keys)
+            for key in best if concept is not None and concept.many else best[:1]:
+                concepts_by_key[key].append(id_)
+        for key, ids in concepts_by_key.items():
+            self._meanings[key.source][key.name] = tuple(ids)

@@ -1,0 +1,1 @@
+"""Prompts with the model's answers and their rewards. Pure."""

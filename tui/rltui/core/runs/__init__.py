@@ -1,0 +1,1 @@
+"""Runs as they are listed, compared, continued and evaluated. Pure."""

@@ -1,0 +1,1 @@
+"""An experiment's files, its layout, and the launches that are made of both."""

@@ -1,0 +1,75 @@
+"""The states of the queue's entries, read without the models of the queue: lists of runs are measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rltui import paths
+from rltui.core.experiment.states import ENTRY_STATES, Reason
+from rltui.core.runs.row import RunRow
+from rltui.core.runs.state import Verdict
+from rltui.errors import RltuiError
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.own_files import read_own
+from rltui.services.runs.metadata import read_metadata
+
+
+def beside_queue(record: ExperimentRecord, verdict: Verdict) -> Verdict:
+    """The verdict on a run of which nothing lives, with its entry of the queue."""
+    if not paths.queue_file().exists():
+        return verdict
+    try:
+        metadata = read_metadata(record.control.path)
+    except RltuiError:  # damaged: other places tell
+        return verdict
+    return (
+        beside_entry(verdict, saved_entries().get(metadata.entry)) if metadata and metadata.entry else verdict
+    )
+
+
+def status_beside_queue(record: ExperimentRecord, status: dict[str, Any]) -> dict[str, Any]:
+    """The status of a run of which nothing lives, as JSON has it, with its entry of the queue."""
+    verdict = Verdict(status["state"], Reason.parse(status["reason"]))
+    return {**status, **beside_queue(record, verdict).as_json()}
+
+
+def rows_beside_queue(rows: Iterable[RunRow]) -> list[RunRow]:
+    """Rows of the index, which knows nothing of the queue, with the states that the queue gives them."""
+    queued = saved_entries()
+    return [replace_state(row, queued[row.entry]) if row.entry in queued else row for row in rows]
+
+
+def replace_state(row: RunRow, entry: dict[str, Any]) -> RunRow:
+    if row.is_alive:
+        return row
+    state, reason = beside_entry(Verdict(row.state, row.reason), entry)
+    return replace(row, state=state, reason=reason)
+
+
+def beside_entry(verdict: Verdict, entry: Mapping[str, Any] | None) -> Verdict:
+    """The verdict on a run of which nothing lives, with one of `saved_entries`."""
+    return verdict if entry is None else verdict.in_queue(entry["state"], str(entry.get("why", "")))
+
+
+def saved_entries() -> dict[str, dict[str, Any]]:
+    """Entries by their ids; none where the queue cannot be read."""
+    try:
+        queue = json.loads(read_own(paths.queue_file()))
+        entries = {entry["id"]: {"state": "queued", **entry} for entry in queue["entries"]}
+        if any(ENTRY_STATES[entry["state"]].holds_devices for entry in entries.values()):
+            from rltui.services.processes import boot_identity  # takes 60 ms
+
+            boot = boot_identity()
+            if queue.get("boot") != boot:
+                from rltui.core.runs.queue import (
+                    RunQueue,  # pydantic: once a restart of the machine changes states
+                )
+
+                queue = RunQueue.model_validate(queue).since_boot(boot).model_dump(mode="json")
+                entries = {entry["id"]: entry for entry in queue["entries"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    return entries

@@ -1,0 +1,80 @@
+"""The supervisor's side of the socket API (`SupervisorApi`)."""
+
+from __future__ import annotations
+
+import os
+
+from rltui.base.values import Value
+from rltui.core.config.report import BatchUnit, Conversion, KnobTable
+from rltui.core.experiment.api import Plan, Request, Status
+from rltui.core.experiment.journal import JournalEntry
+from rltui.core.experiment.questions import ANY_TARGET, SupervisorApi
+from rltui.core.gpu.report import GpuHistories, GpuReport
+from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention
+from rltui.core.runs.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.supervisor.supervisor import Supervisor
+
+LONGEST_NAME = 200
+"""Longest name of a client in the journal, in characters."""
+
+
+class SupervisorAnswers(SupervisorApi):
+    """Answers from the state of one supervisor."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    async def status(self) -> Status:
+        self._supervisor.runtime.observation.progress.poll()
+        return self._supervisor.status()
+
+    async def knobs(self) -> KnobTable:
+        return self._supervisor.runtime.knobs()
+
+    async def gpus(self) -> GpuReport:
+        return await self._supervisor.runtime.gpu_readings.first()
+
+    async def gpu_history(self) -> GpuHistories:
+        return self._supervisor.runtime.gpu_account.histories()
+
+    async def plan(self, request: Request) -> Plan:
+        return await self._supervisor.commands.plan(request)
+
+    async def execute(self, request: Request) -> Plan:
+        return await self._supervisor.commands.execute(request)
+
+    async def convert(self, to: BatchUnit | None = None, mean_tokens: float | None = None) -> Conversion:
+        return self._supervisor.convert(to, mean_tokens)
+
+    async def note(self, text: str) -> JournalEntry:
+        return self._supervisor.runtime.events.journal.note(text)
+
+    async def checkpoints(self) -> CheckpointReport:
+        return await self._supervisor.checkpoints.report()
+
+    async def plan_prune(self, retention: Retention) -> PrunePlan:
+        return await self._supervisor.checkpoints.plan(retention)
+
+    async def prune(self, retention: Retention, only: tuple[int, ...]) -> PrunePlan:
+        return await self._supervisor.commands.prune(retention, only)
+
+    async def evals(self) -> EvalReport:
+        return await self._supervisor.evals.report()
+
+    async def evaluate(self, request: EvalRequest) -> QueuedEval:
+        return await self._supervisor.evals.enqueue(request)
+
+    async def cancel_eval(self, id_: str) -> EvalReport:
+        return await self._supervisor.evals.cancel(id_)
+
+    async def order_evals(self, every: int, request: EvalRequest = ANY_TARGET) -> EvalReport:
+        return await self._supervisor.evals.order(every, request)
+
+    async def tokens(self, values: dict[str, str]) -> Value:
+        os.environ.update(values)
+        return Value()
+
+    async def shutdown(self, by: str = "somebody", only_idle: bool = False) -> Status:
+        by = "".join(letter if letter.isprintable() else "?" for letter in by)[:LONGEST_NAME]
+        await self._supervisor.shut_down(by, only_idle=only_idle)
+        return self._supervisor.status()

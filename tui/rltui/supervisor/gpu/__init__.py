@@ -1,0 +1,1 @@
+"""The GPUs as the supervisor watches them."""

@@ -1,0 +1,140 @@
+"""Guards of a running experiment: they repair its folder and its socket, and end an idle supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from rltui.core.experiment.api import Alert
+from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.launch import read_launch
+from rltui.services.own_files import FileLock, make_folder, may_exist
+from rltui.supervisor.api_server import ApiServer
+from rltui.supervisor.supervisor import Supervisor
+
+IDLE_S = 120.0
+"""A supervisor that has nothing to do stays for so long: commands come in a row."""
+logger = logging.getLogger(__name__)
+
+_INTERVAL_S = 2.0
+"""Pause between two checks of the folder, the socket, or idleness."""
+
+
+async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
+    """Repair the control folder for ever. `lock` is the one that keeps other supervisors away.
+
+    The shims write their own `attempt.json` again. Output of the components goes on into the deleted files,
+    which nobody can read; it is seen again from their next start on.
+    """
+    is_alerted, problem = False, ""
+    while True:
+        await asyncio.sleep(_INTERVAL_S)
+        if lock.is_held() and may_exist(supervisor.runtime.setup.control.record_file):
+            is_alerted, problem = False, _repair(supervisor, problem)
+            continue
+        try:
+            control, record = supervisor.runtime.setup.control, supervisor.runtime.setup.record
+            record_there = None if _is_damaged(control) else control.read_record()
+            make_folder(control.path)
+            if (record_there is not None and record_there.name != record.name) or not lock.acquire():
+                raise ConflictError("another experiment uses the folder now")
+            control.write_record(record)
+            _repair(supervisor, "")
+        except RltuiError as error:
+            if not is_alerted:
+                supervisor.runtime.events.alert(
+                    _alert(supervisor, f"the folder cannot be recreated: {error.title}")
+                )
+            is_alerted = True
+        else:
+            supervisor.runtime.events.alert(
+                _alert(supervisor, "existing logs are lost, and so is all output until a restart")
+            )
+
+
+def _repair(supervisor: Supervisor, problem: str) -> str:
+    """Write damaged files again, so that the next supervisor finds them complete, and can adopt what lives.
+
+    Returns why that cannot be done now, as on a full disk; logged where it differs from `problem`.
+    """
+    control, reason = supervisor.runtime.setup.control, ""
+    try:
+        if _is_damaged(control):
+            control.write_record(supervisor.runtime.setup.record)
+            supervisor.runtime.events.journal.add(
+                "notice", f"{control.record_file} was damaged and has been restored"
+            )
+        for runner in supervisor.runtime.processes.runners.values():
+            handle, launch = runner.handle, runner.launch
+            if runner.lifecycle.alive and handle is not None and launch is not None:
+                make_folder(handle.attempt.folder)
+                if read_launch(handle.attempt.folder) is None:
+                    handle.write_spec(launch)
+    except RltuiError as error:
+        reason = error.title
+        if reason != problem:
+            logger.error("%s", error)
+    supervisor.intent.save()
+    return reason
+
+
+def _is_damaged(control: ControlFolder) -> bool:
+    try:
+        control.read_record()
+    except ConfigError as error:
+        # A file system in trouble is left alone.
+        return isinstance(error.__cause__, ValueError | IsADirectoryError)
+    return False
+
+
+def _alert(supervisor: Supervisor, consequence: str) -> Alert:
+    return Alert(
+        kind="notice",
+        severity="error",
+        title="the output folder was deleted",
+        text=(
+            f"{supervisor.runtime.setup.record.output_dir} is gone while the experiment runs. The components"
+            f" keep running; {consequence}."
+        ),
+    )
+
+
+async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s: float = IDLE_S) -> None:
+    """Shut the supervisor down once nothing has run and no client was connected for `after_s`.
+
+    The next command starts another one; until then the run is read from its files.
+    """
+    clock = asyncio.get_running_loop().time
+    busy_at = clock()
+    while True:
+        await asyncio.sleep(min(_INTERVAL_S, after_s))
+        has_orphans = bool(supervisor.runtime.processes.orphans.orphans)  # ended only where somebody says so
+        if server.has_clients or has_orphans or not supervisor.is_idle:
+            busy_at = clock()
+        elif clock() - busy_at >= after_s:
+            with contextlib.suppress(ConflictError):  # somebody has just started something
+                await supervisor.shut_down("itself (idle)", only_idle=True)
+
+
+async def guard_socket(server: ApiServer) -> None:
+    """Open the socket again for ever: no client could reach this supervisor without it. Its time says that
+    the supervisor works.
+
+    systemd-logind removes `$XDG_RUNTIME_DIR` when its user's last session ends, an SSH session for example.
+    """
+    problem: str | None = None
+    while True:
+        await asyncio.sleep(_INTERVAL_S)
+        if server.beat():
+            continue
+        try:
+            await server.open()
+        except (OSError, RltuiError) as error:
+            if str(error) != problem:
+                problem = str(error)
+                logger.error("the socket is gone and cannot be made anew: %s", problem)
+        else:
+            problem = None
+            logger.info("the socket was gone and has been made anew")

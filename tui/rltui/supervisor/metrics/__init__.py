@@ -1,0 +1,1 @@
+"""The run's metrics as the supervisor takes and judges them."""

@@ -1,0 +1,304 @@
+"""Inference servers that somebody else runs: polled and judged; and the users of this experiment's server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from rltui.base.template import Missing
+from rltui.base.text import join_words
+from rltui.core import hints
+from rltui.core.config.report import Problem
+from rltui.core.experiment.api import Alert, Plan
+from rltui.core.experiment.refusal import SERVER
+from rltui.core.experiment.servers import (
+    Answer,
+    ServerAddress,
+    ServerState,
+    ServerStatus,
+    judge_server,
+    server_ids,
+    server_warnings,
+)
+from rltui.core.metrics.engine import parse_activity
+from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.launch import ServiceCall
+from rltui.services.experiment.leases import trained_by, training, users_of
+from rltui.services.experiment.probes import query_server, read_exposition
+from rltui.services.experiment.registry import find_experiment
+from rltui.supervisor.config import Config, Setup
+from rltui.supervisor.events import EventBus
+from rltui.supervisor.observation import Observation
+
+_INTERVAL_S, _UNWATCHED_S = 2.0, 10.0
+"""Poll intervals: while a client watches or a start waits for a server, and otherwise."""
+_MAX_UNANSWERED = 3
+"""A server that was ready counts as down after so many polls without an answer."""
+_USERS_INTERVAL_S = 5.0
+
+
+@dataclass(slots=True)
+class _WatchedServer:
+    id: str
+    address: ServerAddress
+    state: ServerState = "unknown"
+    reason: str | None = None
+    since: float | None = None
+    answer: Answer = field(default_factory=Answer)
+    unanswered: int = 0
+    facts: tuple[str, ...] = ()
+
+
+class Servers:
+    """Polls, and starts nothing. The bus tells when a start that waited may go on, or must not."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        config: Config,
+        observation: Observation,
+        events: EventBus,
+        *,
+        is_in_use: Callable[[], bool],
+    ) -> None:
+        """`is_in_use`: whether a component of the experiment lives, or waits."""
+        self._is_in_use = is_in_use
+        self._setup = setup
+        self._config = config
+        self._observation = observation
+        self._events = events
+        self._servers: tuple[_WatchedServer, ...] = ()
+        self._poll_lock = asyncio.Lock()
+        self.users: tuple[str, ...] = ()
+        """Experiments that use the inference server of this one, as of the last poll."""
+        self._users_at = -_USERS_INTERVAL_S
+
+    # --- servers that this run uses -----------------------------------------------------------------------
+
+    @property
+    def is_external(self) -> bool:
+        return "inference" in self._setup.record.external
+
+    async def watch(self) -> None:
+        while True:
+            if self.is_external:
+                await self.poll()
+            await self._poll_users()
+            is_unreachable = any(server.state == "down" or server.unanswered for server in self._servers)
+            is_watched = (is_unreachable and self._is_in_use()) or len(self._events.broadcast) > 0
+            await asyncio.sleep(_INTERVAL_S if is_watched else _UNWATCHED_S)
+
+    async def poll(self) -> None:
+        """Ask each server once, and report changes. Whoever calls meanwhile waits for the same answers."""
+        if self._poll_lock.locked():
+            async with self._poll_lock:
+                return
+        async with self._poll_lock:
+            self._refresh_addresses()
+            for server in self._servers:
+                key = os.environ.get(server.address.key_variable, "")
+                answer = await asyncio.to_thread(query_server, server.address, key)
+                exposition = None
+                if not answer.fault:
+                    exposition = await read_exposition(f"{server.address.root}/metrics", key=key)
+                self._update(server, answer, exposition, key_is_set=bool(key))
+
+    def _refresh_addresses(self) -> None:
+        """Read the addresses from the config; the previous ones stay where that cannot be read."""
+        try:
+            addresses = self._setup.framework.servers.addresses(self._config.document.files)
+        except ConfigError as error:
+            self._events.config_error(error)
+            return
+        if addresses != tuple(server.address for server in self._servers):
+            named = zip(server_ids(len(addresses)), addresses, strict=True)
+            self._servers = tuple(_WatchedServer(name, address) for name, address in named)
+
+    def _update(
+        self, server: _WatchedServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool
+    ) -> None:
+        state, reason = judge_server(server.address, answer, key_is_set=key_is_set)
+        server.unanswered = server.unanswered + 1 if state == "down" else 0
+        if state == "down" and server.state == "ready" and server.unanswered < _MAX_UNANSWERED:
+            return  # a busy one may miss one question
+        activity = (
+            parse_activity(exposition, self._setup.framework.engine.metrics)
+            if exposition is not None
+            else None
+        )
+        if exposition is not None and activity is not None:
+            self._observation.sampler.engine(server.id, exposition)
+        self._observation.set_activity(server.id, activity)
+        previous, server.answer = server.state, answer
+        server.facts = activity.facts if activity is not None else ()
+        is_changed = (state, reason) != (server.state, server.reason)
+        server.state, server.reason = state, reason
+        if previous != state:
+            server.since = time.time()
+            self._report_change(server, previous)
+        if is_changed:
+            self._events.changed("status")
+            self._events.changed("servers")
+
+    def _report_change(self, server: _WatchedServer, previous: ServerState) -> None:
+        url = server.address.url
+        if server.state == "ready":
+            models_text = f", serving {join_words(server.answer.models[:3])}" if server.answer.models else ""
+            self._events.journal.add("server", f"{server.id} at {url} answers{models_text}", url=url)
+            if previous == "down" and self._is_in_use():
+                title = f"{server.id} answers again"
+                self._events.alert(Alert(kind="recovered", severity="information", title=title, text=url))
+        elif previous == "ready" or (previous == "unknown" and self._is_in_use()):
+            condition = "is down" if server.state == "down" else "cannot be used"
+            title = f"{server.id} (external) {condition}"
+            text = (
+                f"{url}: {server.reason}. Components that use this server wait or fail; rltui cannot start it"
+            )
+            self._events.alert(Alert(kind="stall", severity="error", title=title, text=text))
+
+    def start_blocker(self, component: str) -> tuple[bool, str] | None:
+        """Why a job of the run cannot start: (whether that can still pass, reason); `None` if nothing is in
+        the way.
+        """
+        if not self.is_external or component not in self._setup.run_jobs:
+            return None
+        for server in self._servers:
+            if server.state != "ready":
+                reason = f": {server.reason}" if server.reason else ""
+                return server.state != "refused", f"the inference server at {server.address.url}{reason}"
+        return None if self._servers else (True, "the address of its inference server")
+
+    def status(self) -> tuple[ServerStatus, ...]:
+        record = self._setup.record
+        source = record.inference_of or ("--inference" if record.inference else "config")
+        return tuple(
+            ServerStatus(
+                id=server.id,
+                url=server.address.url,
+                state=server.state,
+                reason=server.reason,
+                models=server.answer.models,
+                model=server.address.model,
+                source=source,
+                key_variable=server.address.key_variable,
+                key_is_set=bool(os.environ.get(server.address.key_variable)),
+                since=server.since,
+                facts=server.facts,
+            )
+            for server in self._servers
+        )
+
+    # --- before a start -----------------------------------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Poll the servers and their users, for a plan that depends on them."""
+        if self.is_external:
+            await self.poll()
+        self._users_at = -_USERS_INTERVAL_S
+        await self._poll_users()
+
+    def problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
+        """Errors and warnings about a plan. `is_anew`: its jobs begin at the beginning."""
+        return (*self._server_problems(plan, is_anew=is_anew), *self._user_problems(plan))
+
+    def _server_problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
+        if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
+            return ()
+        problems = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
+        engine_title = self._setup.framework.engine.memory.title
+        if "inference" not in self._setup.framework.servers.external(self._config.document.files):
+            record = self._setup.record
+            commands = f"{hints.DOWN(name=record.name)}, then {record.resume_command}"
+            message = (
+                "the config now has an inference server, but this experiment was created without one; to"
+                f" add it: {commands}"
+            )
+            problems.append(Problem(key=SERVER, message=message))
+        for server in self._servers:
+            if server.state == "ready":
+                warnings = server_warnings(server.address, server.answer, engine_title)
+                problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
+            else:
+                is_refused = server.state == "refused"
+                message = f"the inference server at {server.address.url}: {server.reason}"
+                message += "" if is_refused else "; components that need it wait until it answers"
+                problems.append(
+                    Problem(severity="error" if is_refused else "warning", key=SERVER, message=message)
+                )
+        return tuple(problems)
+
+    def _lease_faults(self, *, is_anew: bool) -> list[str]:
+        """Why the server of another experiment must not be used now."""
+        record = self._setup.record
+        if not record.inference_of:
+            return []
+        try:
+            owner = find_experiment(record.inference_of)
+            busy = training(owner) if owner is not None else ()
+            users = users_of(owner) if owner is not None else ()
+            is_stale = owner is not None and is_anew and trained_by(owner) is not None
+        except RltuiError as error:
+            return [f"cannot tell whose inference server this is: {error.title}"]
+        if owner is None:
+            return [f"the experiment {record.inference_of}, which owns this inference server, is gone"]
+        faults = []
+        if busy:
+            stop = hints.STOP(components=busy, name=owner.name)
+            faults.append(
+                f"{owner.name} is training with its inference server ({join_words(busy)}); wait, or {stop}"
+            )
+        names = [user.name for user in users if user.name != record.name]
+        if names:
+            faults.append(f"the inference server of {owner.name} is already in use by {join_words(names)}")
+        reset = self._reset(self._servers[0].address) if is_stale and self._servers else None
+        if isinstance(reset, Missing):
+            command = hints.RESTART_INFERENCE(name=owner.name)
+            faults.append(f"the inference server of {owner.name}: {reset.reason}; {reset.hint}: {command}")
+        return faults
+
+    def _reset(self, address: ServerAddress) -> ServiceCall | Missing | None:
+        files, launcher = self._config.document.files, self._config.launcher
+        return self._setup.framework.servers.weights_reset(
+            files, launcher.context(files).run_context, address.root
+        )
+
+    def resets(self) -> list[ServiceCall]:
+        """Calls to the servers of another experiment, made before the jobs of this run start."""
+        if not self._setup.record.inference_of:
+            return []
+        calls = ((server.address.key_variable, self._reset(server.address)) for server in self._servers)
+        service_calls = self._config.launcher.context(self._config.document.files).service_calls()
+        resets = [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
+        return [*(call for call in service_calls if call.component == "inference"), *resets]
+
+    # --- who uses ours ------------------------------------------------------------------------------------
+
+    async def _poll_users(self) -> None:
+        now = time.monotonic()
+        if now - self._users_at < _USERS_INTERVAL_S:
+            return
+        self._users_at = now
+        users = await asyncio.to_thread(users_of, self._setup.record)
+        names = tuple(user.name for user in users)
+        if names != self.users:
+            self.users = names
+            self._events.changed("status")
+
+    def _user_problems(self, plan: Plan) -> tuple[Problem, ...]:
+        if not self.users or "inference" not in self._setup.components:
+            return ()
+        who, verb = join_words(self.users), "uses" if len(self.users) == 1 else "use"
+        if not self._setup.run_jobs.isdisjoint(plan.start):
+            message = f"{who} {verb} the inference server of this experiment, whose weights would change"
+            return (
+                Problem(key=SERVER, message=f"{message}; end it first: {hints.DOWN(name=self.users[0])}"),
+            )
+        if "inference" in plan.stop:
+            message = (
+                f"{who} {verb} the inference server, which this plan stops, and cannot continue without it"
+            )
+            return (Problem(severity="warning", key=SERVER, message=message),)
+        return ()
