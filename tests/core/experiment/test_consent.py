@@ -7,6 +7,8 @@ import pytest
 from rltui.core.config.report import Problem
 from rltui.core.experiment.api import EDITS, Loss, Lost, Orphan, Plan, Request
 from rltui.core.experiment.consent import LOSSES, Decision, decide, loss_of_plan, with_consent
+from rltui.core.experiment.refusal import refuse
+from rltui.errors import UsageError
 
 WARNING = Problem(severity="warning", message="is that meant?")
 
@@ -71,6 +73,22 @@ def test_just_what_was_asked_for_is_started_unasked_and_a_strange_process_never_
     for evidence, loss in (("recorded", Loss.INTERVAL), ("gpu", Loss.MORE)):
         process = Orphan.model_validate({"pid": 7, "start": 1, "evidence": evidence})
         assert loss_of_plan(Plan(action="free", free=(process,)), Request(action="free")) is loss
+
+
+def test_the_way_back_to_a_named_checkpoint_gets_longer_while_its_plan_is_read() -> None:
+    """README's rescue failed on a fast machine: 17 steps were agreed to, 21 were lost a second later."""
+    request = Request(action="undo", restart=True, resume_step=140)
+    seen, then = (
+        Plan(action="undo", stop=("trainer",), start=("trainer",), checkpoints=(140, newest), lost=lost)
+        for newest, lost in (
+            (140, Lost(steps=17, resume_step=140, interval=20)),
+            (160, Lost(steps=21, resume_step=140, interval=20)),
+        )
+    )
+    agreed = with_consent(request, seen)
+    refuse(then, agreed)
+    with pytest.raises(UsageError, match="would cost more than was confirmed"):
+        refuse(then, request)
 
 
 def test_what_was_agreed_to_is_as_much_as_the_plan_says_and_never_less_than_the_usual() -> None:

@@ -205,7 +205,7 @@ class EventBus:
         self.journal = Journal(journal_file, listener=self._publish_entry)
         self.limits = AlertLimits(AlertSettings().repeat_s)
         self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
-        """Alerts that passed the limits, for delivery outside (`daemon/alerts.py`)."""
+        """Alerts that passed the limits, for delivery outside (`supervisor/alerts.py`)."""
         self._monotonic = monotonic
         self._history = _StateHistory()
         self._config_error: str | None = None

@@ -61,8 +61,14 @@ def loss_of_plan(plan: Plan, request: Request) -> Loss:
 
 
 def with_consent(request: Request, plan: Plan) -> Request:
-    """`request`, once somebody has seen `plan` and said yes to it."""
+    """`request`, once somebody has seen `plan` and said yes to it.
+
+    Of a run that goes on, each second of reading makes the way back to a named checkpoint longer: who agreed
+    to that checkpoint agreed to all the steps since.
+    """
     loss = max(request.accepts, loss_of_plan(plan, request))
+    if request.resume_step is not None:
+        loss = max(loss, Loss.MORE)
     return request.model_copy(update={"accepts": loss})
 
 

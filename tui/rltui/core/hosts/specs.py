@@ -13,7 +13,7 @@ from rltui.core.hosts.kubectl import Kubectl
 
 
 class HostSpec(TomlTable):
-    """A host in a layout. `daemon/hosts` knows how something is run there."""
+    """A host in a layout. `hosts/` knows how something is run there."""
 
     kind: ClassVar[str]
     title: ClassVar[str]
