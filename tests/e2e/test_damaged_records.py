@@ -155,7 +155,8 @@ def test_one_broken_and_one_stopped_experiment_leave_the_others_alone(counters: 
         "three": "lost",
     }
     assert f"kill -CONT {supervisor_pid}" in rows["two"]["problem"]["hint"]
-    assert rows["three"]["problem"]["title"].startswith(f"cannot read {entry}: ")
+    damaged = counters.work / "three/.rltui/experiment.toml"
+    assert rows["three"]["problem"]["title"].startswith(f"{damaged} is damaged: ")
     assert text.returncode == 0
     assert re.search(r"three +\? lost", text.stdout)
     assert "⚠ three: " in text.stdout

@@ -195,7 +195,7 @@ def test_ctrl_c_on_down_is_honest(slow: Box) -> None:
         down.send_signal(signal.SIGINT)
         _, errors = down.communicate(timeout=60)
     assert down.returncode == 130
-    assert "one is still being stopped" in errors
+    assert "one is still stopping" in errors
     os.kill(slow.component("slow")["pid"], signal.SIGKILL)
     retry_until(lambda: slow.tagged("one") == [], timeout_s=30)
 

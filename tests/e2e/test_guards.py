@@ -120,9 +120,9 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
         terminal.press("u")
         terminal.wait_for("Restore what a restart set aside")
         terminal.press("Enter")
-        terminal.wait_for(f"Bring {third['name']} back?")
+        terminal.wait_for(f"Restore {third['name']}?")
         terminal.press("y")
-        terminal.wait_for("is back")
+        terminal.wait_for(f"{third['name']} restored")
         assert (box.work / "out-one/metrics.jsonl").read_text() == before
         terminal.press("1", "S")
         terminal.wait_for("Start everything?")
@@ -142,7 +142,7 @@ def test_what_a_restart_set_aside_is_brought_back_and_trains_on(box: Box) -> Non
     assert box.run("start", "one", "--wait").returncode == 0
     assert goes_on_from(box, "one", 20)
     has_walked(box, "one", 31)
-    assert "brought back" in box.run("events", "--kind", "restore").stdout
+    assert "restored" in box.run("events", "--kind", "restore").stdout
 
 
 @pytest.mark.slow
