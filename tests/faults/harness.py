@@ -272,18 +272,26 @@ class Experiment:
         return retry_until(found)
 
     def describe(self) -> str:
-        """For the message of a failed assertion: shown beside true, and the supervisor's own words."""
+        """For the message of a failed assertion: shown beside true, and what the supervisor noted last."""
         try:
+            status = self.ask("status")
             shown = {
-                name: {key: value for key, value in item.items() if key in _TELLING and value is not None}
-                for name, item in self.shown().items()
+                item["id"]: {
+                    key: value for key, value in item.items() if key in _TELLING and value is not None
+                }
+                for item in status["components"]
             }
         except (AssertionError, SupervisorGoneError, OSError) as error:
             return f"no supervisor: {error}"
         living = {name: self.truth.living(name) for name in COMPONENTS}
-        log = self.control / "supervisor.log"
-        words = log.read_text().splitlines()[-8:] if log.exists() else []
-        return "\n".join((f"shown {shown}", f"true {living}", *words))
+        noted = [
+            line
+            for name in ("supervisor.log", "journal.jsonl")
+            if (file := self.control / name).exists()
+            for line in file.read_text().splitlines()[-12:]
+        ]
+        under_way = status["transaction"]
+        return "\n".join((f"shown {shown}, under way: {under_way}", f"true {living}", *noted))
 
     # --- the end ------------------------------------------------------------------------------------------
 
