@@ -96,7 +96,7 @@ def assert_log_is_whole(experiment: Experiment, component: str) -> None:
 
 def assert_started_once(experiment: Experiment) -> None:
     """(g) Never two living mains of a component, one main per attempt, every attempt with its folder."""
-    assert not experiment.truth.doubles()
+    assert not (doubles := experiment.truth.doubles()), f"two main processes at once: {doubles}"
     for component in COMPONENTS:
         attempts = [b.attempt for b in experiment.truth.beings(component) if b.role == "main"]
         assert len(attempts) == len(set(attempts)), f"{component}: an attempt was started twice: {attempts}"
@@ -105,8 +105,8 @@ def assert_started_once(experiment: Experiment) -> None:
 def assert_nothing_left(experiment: Experiment) -> None:
     """(b) After the end of the whole experiment."""
     left = [being for name in COMPONENTS for being in experiment.truth.living(name)]
-    assert not left
-    assert not tagged(experiment.tag)
+    assert not left, f"survived the end of everything: {left}"
+    assert not (of_it := tagged(experiment.tag)), f"survived the end of everything: {of_it}"
 
 
 def assert_ended(
