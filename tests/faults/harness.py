@@ -242,6 +242,9 @@ class Experiment:
             calm = calm + 1 if not moves and done(components) else 0
             return components if calm >= 2 else None
 
+        self.ask(
+            "status"
+        )  # a new supervisor may take long to start, after which the probe would pause longer
         try:
             return retry_until(settled, timeout_s=SETTLE_S)
         except TimeoutError:
