@@ -26,7 +26,7 @@ from tests.ui.config_cases import (
 from textual.app import App, SuspendNotSupported
 
 from rltui.core.config.report import KnobInfo, Problem
-from rltui.core.experiment.api import Plan, Request
+from rltui.core.experiment.api import Loss, Plan, Request
 from rltui.core.experiment.states import ComponentState
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.ui.commands.config import ConfigCommands
@@ -201,6 +201,8 @@ async def test_a_rollback_restarts_and_no_is_its_default() -> None:
 
 
 COLLAPSE = OFFER.model_copy(update={"reason": "reward collapsed: 0.97 to 0.01", "resume_step": 420})
+REWOUND = Request(action="restart", resume_step=420, accepts=Loss.MORE)
+"""With consent to all steps that the run makes while the plan is read."""
 
 
 async def test_after_a_collapse_the_run_goes_back_without_the_edit() -> None:
@@ -208,7 +210,8 @@ async def test_after_a_collapse_the_run_goes_back_without_the_edit() -> None:
     desk.state.status = running_status(rollback=COLLAPSE)
     await desk.do(desk.config.roll_back)
     assert "checkpoint 420 is the last good one before that edit" in desk.dialog().body.plain
-    assert desk.experiment.executed == [Request(action="undo", base=BASE, restart=True, resume_step=420)]
+    undone = REWOUND.model_copy(update={"action": "undo", "base": BASE, "restart": True})
+    assert desk.experiment.executed == [undone]
 
 
 async def test_after_a_collapse_without_an_edit_to_blame_the_run_just_goes_back() -> None:
@@ -216,7 +219,7 @@ async def test_after_a_collapse_without_an_edit_to_blame_the_run_just_goes_back(
     desk.state.status = running_status(rollback=COLLAPSE.model_copy(update={"edit": ""}))
     await desk.do(desk.config.roll_back)
     assert desk.dialogs == [PlanDialog]
-    assert desk.experiment.executed == [Request(action="restart", resume_step=420)]
+    assert desk.experiment.executed == [REWOUND]
 
 
 async def test_the_difference_to_what_runs_is_shown() -> None:
