@@ -56,8 +56,9 @@ CONFIG = f"walk = {WALKED}  # steps\nlr = 0.001\n"
 
 def start_walk(box: Box, name: str, *options: str) -> None:
     """Start a run that does its steps and waits then."""
-    (box.work / "walker.py").write_text(WALKER)
-    (box.work / "lay.toml").write_text(LAYOUT)
+    if not (box.work / "walker.py").exists():  # a walker that is just starting would read an empty one
+        (box.work / "walker.py").write_text(WALKER)
+        (box.work / "lay.toml").write_text(LAYOUT)
     (box.work / f"{name}").mkdir(exist_ok=True)
     (box.work / name / "walk.toml").write_text(CONFIG)
     command = ("up", f"{name}/walk.toml", "-l", "lay.toml", "-n", name, "-o", f"out-{name}")
