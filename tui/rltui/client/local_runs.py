@@ -52,7 +52,7 @@ class LocalRuns(Runs):
         self._index_argument = index
         self._lock = threading.Lock()
         self._stamp: tuple[int, object, frozenset[int]] = (-1, None, frozenset())
-        """What the rows were made of: revision of the index, fingerprint of the queue, silent supervisors."""
+        """State behind the rows: revision of the index, fingerprint of the queue, silent supervisors."""
         self._by_id: dict[str, RunRow] = {}
         self._rows: tuple[RunRow, ...] = ()
 

@@ -62,7 +62,7 @@ class Converted:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What decides about the answers of a framework besides the files of a config."""
+    """Everything that a framework's answers depend on besides the files of a config."""
 
     schemas: Mapping[str, ConfigSchema] = field(default_factory=dict)
     """Role → schema of the program that will read the files; they precede the shipped ones."""

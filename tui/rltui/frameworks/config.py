@@ -1,4 +1,4 @@
-"""What a framework says of the files of a config: a record of functions."""
+"""Answers of a framework about the files of a config: a record of functions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ConfigModels:
 
 
 class ConceptNames(Protocol):
-    """What keys are called in some files, by concept."""
+    """Finds the key of a concept in some files."""
 
     def __call__(self, concept: str) -> str:
         """The name in force; if there is none, the newest, which is no key then."""

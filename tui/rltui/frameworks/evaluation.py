@@ -1,4 +1,4 @@
-"""How models of a framework's runs are evaluated: a record of functions, and the values that this is told in.
+"""The evaluation of models of a framework's runs: a record of functions, and the values that they return.
 
 The defaults fit any commands: weights are named by their folder, and the layout has the evaluator.
 """

@@ -1,4 +1,4 @@
-"""What the programs of a framework need of the GPUs, as its config says: a record of functions."""
+"""The needs of a framework's programs for GPUs, by its config: a record of functions."""
 
 from __future__ import annotations
 

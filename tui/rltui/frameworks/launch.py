@@ -1,4 +1,4 @@
-"""How a framework's programs are run: a record of functions, and the values that they return."""
+"""The launch of a framework's programs: a record of functions, and the values that they return."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:
 
 
 def conversions() -> str:
-    """Which files can be converted, and to what, in words."""
+    """Return a sentence on the files that can be converted, and to what."""
     return "; ".join(
         f"only {framework.config.program} files can be converted, to"
         f" {join_words([*dict.fromkeys(map(family_of, framework.conversions))])}"

@@ -1,4 +1,4 @@
-"""What a config says of its run, such as folder, length and checkpoints: a record of functions."""
+"""The settings of a run in a config, such as folder, length and checkpoints: a record of functions."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """What a framework knows of its files: which schemas they have, and all that those do not tell."""
+    """Knowledge of a framework about its files: their schemas, and everything that those leave out."""
 
     reader: str
     """Name of the program that reads the files, in words."""

@@ -19,5 +19,5 @@ _WAITS = (
 
 @cache
 def start_phases(engine: Engine) -> StartPhases:
-    """Those of the engine that a framework starts, and of the programs beside it."""
+    """Return the phases of the engine that a framework starts, and of the programs beside it."""
     return tuple((re.compile(regex), words) for regex, words in (*engine.start_phases, *_WAITS))

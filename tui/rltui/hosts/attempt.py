@@ -76,7 +76,6 @@ class Attempt:
 
     @property
     def stop(self) -> dict[str, Any]:
-        """How its processes are stopped."""
         return self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
 
     @property

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class HostKind:
     module: str
-    """Its `run` is a `ProcessHost` (`remote_runner.py`)."""
+    """The module whose `run` is a `ProcessHost` (`remote_runner.py`)."""
     gpu_module: str = ""
-    """Its `gpu_commands` read the GPUs of what runs there, where only that itself may see them."""
+    """The module whose `gpu_commands` read GPUs that only a job on the host may see; empty: there is none."""
 
 
 KINDS: Mapping[str, HostKind] = {
@@ -19,4 +19,4 @@ KINDS: Mapping[str, HostKind] = {
     "slurm": HostKind("rltui.hosts.slurm", gpu_module="rltui.hosts.slurm_gpus"),
     "kube": HostKind("rltui.hosts.kube"),
 }
-"""By the `kind` of their specs (`core/hosts/specs.py`)."""
+"""`kind` of a spec in a layout (`core/hosts/specs.py`) → the modules that run it."""

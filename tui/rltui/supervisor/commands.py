@@ -1,4 +1,4 @@
-"""What clients can have done to an experiment: planned, executed one decision at a time, and ended."""
+"""The commands of clients to an experiment: planned, and executed one decision at a time."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Commands:
 
     @property
     def under_way(self) -> str | None:
-        """What is being done, in words."""
+        """Describe the work in hand; `None` if there is none."""
         if self.down is not None and not self.down.complete:
             return f"stop everything, requested by {self.down.by}"
         under_way = self._transactions.under_way

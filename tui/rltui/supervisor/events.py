@@ -31,7 +31,7 @@ Message = tuple[EventKind, bytes]
 """Kind and the encoded value."""
 
 Topic = EventKind | Literal["pending", "servers"]
-"""What can change: a state that clients see, the work in hand, or servers that starts wait for."""
+"""A thing that can change: a state that clients see, the work in hand, or servers that starts wait for."""
 LifecycleListener = Callable[[ComponentRunner, Lifecycle], None]
 """Called with a component and its lifecycle before."""
 _STATES: frozenset[EventKind] = frozenset({"status", "gpus", "knobs"})

@@ -1,4 +1,4 @@
-"""What commands and observers of a supervisor share: the components, what they need, the event bus."""
+"""The state that commands and observers of a supervisor share: components, config, run, event bus."""
 
 from __future__ import annotations
 

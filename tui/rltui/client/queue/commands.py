@@ -95,7 +95,7 @@ def fork_for_queue(fork: Fork) -> QueueRequest:
 
 
 def fork_text(request: ExperimentRequest) -> str:
-    """What a fork changes, in words: `lr=1e-4 from 20`."""
+    """Return the changes of a fork, such as `lr=1e-4 from 20`."""
     changes = [f"{key}={value}" for key, value in request.config.edits.items()]
     step = request.origin.parent_step
     return " ".join([*changes, *([] if step is None else [f"from {step}"])])

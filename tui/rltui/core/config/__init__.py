@@ -1,1 +1,1 @@
-"""What a config file says, what may be written into it, and what follows from it."""
+"""The content of a config file, the edits that it admits, and the values that follow from it."""

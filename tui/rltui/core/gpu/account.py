@@ -1,4 +1,4 @@
-"""Who holds a device's memory: by its processes, or estimated from how the used memory changes. Pure."""
+"""The account of a device's memory: by its processes, or estimated from changes of the used memory. Pure."""
 
 from __future__ import annotations
 

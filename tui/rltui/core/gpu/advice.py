@@ -272,7 +272,7 @@ class Advice:
 
 
 def advise(case: Case, levers: Sequence[Lever]) -> tuple[Advice, ...]:
-    """What is likely to help, most advisable first, at most `MOST_ADVISED`.
+    """Choose the changes that are likely to help, most advisable first, at most `MOST_ADVISED`.
 
     A trainer beside an engine is first helped by a smaller share for that engine. `levers`: in order of
     advice.

@@ -149,7 +149,7 @@ class EngineMemory:
     version: tuple[int, int] | None = None
     """The engine's version, such as (0, 16); `None` if unknown: that of its last attempt, else the newest."""
     measured: EngineMeasurements = field(default_factory=EngineMeasurements)
-    """What its last attempt with the same model printed."""
+    """Sizes that its last attempt with the same model printed."""
     shape: ModelShape = field(default_factory=ModelShape)
 
     @property

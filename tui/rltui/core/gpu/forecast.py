@@ -139,7 +139,7 @@ class DevicePlan:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What becomes of one device as a component starts there."""
+    """The effect of a component's start on one device."""
 
     verdict: Verdict
     plan: DevicePlan

@@ -1,1 +1,1 @@
-"""Where components run, as layout and command line say it. Pure."""
+"""The hosts of components, as layout and command line describe them. Pure."""

@@ -18,7 +18,7 @@ class HostSpec(TomlTable):
     kind: ClassVar[str]
     title: ClassVar[str]
     stop_note: ClassVar[str] = ""
-    """What a stop does beside ending the component, for the one who is about to stop it."""
+    """The further effect of a stop, for the plan that a person sees."""
     is_submitted: ClassVar[bool] = False
     """True if what runs there is a job that waits in the queue of a cluster."""
     literal: ClassVar[frozenset[str]] = frozenset()
@@ -26,7 +26,7 @@ class HostSpec(TomlTable):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Its values that may hold placeholders of a framework."""
+        """Return the values that may hold placeholders of a framework."""
         return ()
 
     @property
@@ -54,7 +54,7 @@ class HostSpec(TomlTable):
         return self.model_validate(values)
 
     def entry(self, fill: Callable[[object], object]) -> dict[str, Any]:
-        """Its values in a launch, their placeholders filled in by `fill`, with its `kind`.
+        """Return its values for a launch, with its `kind`; `fill` replaces their placeholders.
 
         Where commands can be run on the host, the entry has `reach`, the words before such a command, and
         `login`, `env` and `send_env`, which say in what environment.

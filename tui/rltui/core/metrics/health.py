@@ -23,7 +23,7 @@ from rltui.core.metrics.tracks import RunTracks, Track
 
 
 class Symptom(NamedTuple):
-    """What is wrong with the run as it is now."""
+    """A finding of a rule about the run as it is now."""
 
     word: str
     """Short name, such as `reward collapsed`."""
@@ -36,7 +36,7 @@ class Symptom(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the rules look at."""
+    """The inputs of the rules."""
 
     run: RunTracks
     limits: Thresholds
@@ -518,7 +518,7 @@ def concept_beside(concerns: Sequence[HealthIssue]) -> str:
 
 
 def spoils(rule: str) -> bool:
-    """As `Rule.spoils`; True for a rule of another version."""
+    """Return `Rule.spoils` of a rule, and True for one of another version."""
     return rule not in RULES or RULES[rule].spoils
 
 

@@ -14,7 +14,7 @@ class Engine:
     metrics: EngineMetrics
     """Names at its `/metrics`."""
     memory: EngineRules
-    """What it does with the memory of its devices."""
+    """Rules of the memory that it takes on its devices."""
     start_phases: tuple[tuple[str, str], ...]
     """Regular expression for a line that it prints as it starts → the phase that it shows, in words."""
     read_measurements: Callable[[str], EngineMeasurements | None]

@@ -1,4 +1,4 @@
-"""What prime-rl needs of the GPUs: which devices, vLLM's share of them, and the supervised trainer."""
+"""The GPUs that prime-rl needs: the devices, vLLM's share of them, and the supervised trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the embedded engine is run, and which inference server its runs use: the options of its programs."""
+"""The launch of the embedded engine, and the inference server of its runs: options of its programs."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class TinyRlLaunch:
 
 
 def _environment(component: str, _: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-    """Its programs take the first device that torch sees: which one that is, is said here."""
+    """Return the one GPU for a program, since torch would take the first that it sees."""
     if not context.cuda_devices:
         return {}
     return {"CUDA_VISIBLE_DEVICES": "" if component == "orchestrator" else context.cuda_devices[0]}

@@ -1,4 +1,4 @@
-"""How vf-rl is run: vf-vllm and vf-train from one file, which cannot share a GPU."""
+"""The launch of vf-rl: vf-vllm and vf-train from one file, which cannot share a GPU."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: PTH115, PTH123, PTH208
-"""Who listens on a port of a node."""
+"""The processes that listen on ports of a node."""
 
 from __future__ import annotations
 

@@ -51,8 +51,9 @@ class FileChange:
         return {key: (mask_value(key, old), mask_value(key, new)) for key, (old, new) in self.values.items()}
 
     def diff(self, name: str = "") -> str:
-        """As `diff -u` shows it, with secrets masked; empty if nothing changes. `name`: of the file by
-        default.
+        """Return the output of `diff -u`, with secrets masked; empty if nothing changes.
+
+        `name`: in the head of the diff; by default the name of the file.
         """
         return text_diff(self.before.text, self.after.text, name or self.path.name)
 

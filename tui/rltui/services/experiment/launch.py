@@ -143,7 +143,9 @@ class LaunchContext:
         return self.framework.gpu_needs.engine(self.files)
 
     def values_of(self, component: str) -> Mapping[str, TemplateValue]:
-        """Those of one; arguments are empty if missing, as before the first start."""
+        """Return the template values of one component; arguments that are missing, as before its first
+        start, are empty.
+        """
         values = {**self.values, **self.layout.node_values(component)}
         names = [name for name in placeholders(self.layout[component].templates) if name.startswith(GIVEN)]
         given = self.arguments.get(component, {})
@@ -163,7 +165,7 @@ class LaunchContext:
     # --- what follows ---
 
     def launch(self, component: str) -> Launch:
-        """Its entry with every placeholder filled in."""
+        """Fill in every placeholder of a component's entry in the layout."""
         spec, values, label = self.layout[component], self.values_of(component), self.label(component)
         given = self.arguments.get(component, {})
         for name in placeholders(spec.command):
@@ -300,7 +302,7 @@ class LaunchContext:
 
 
 def run_context_of(record: ExperimentRecord, framework: Framework, files: ConfigFiles) -> RunContext:
-    """What is known of a run from its record."""
+    """Make the context of a run from its record."""
     return RunContext(
         workspace=record.workspace,
         output_dir=record.output_dir,

@@ -1,4 +1,4 @@
-"""Who holds the memory of the devices: components, experiments, other users. Completes readings with it."""
+"""Completes readings with the owners of the devices' memory: components, experiments, other users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start takes of the GPUs: a component's devices, its engine, and the commands that read others'."""
+"""The GPUs of a start: a component's devices, its engine, and the commands that read GPUs elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starts of an experiment's components do to the devices: from config, models and earlier attempts."""
+"""Forecasts of starts of an experiment's components: from config, models and earlier attempts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where components run: commands of schedulers and ssh, and the parsing of what they print."""
+"""The hosts of components: commands of schedulers and ssh, and the parsing of their output."""

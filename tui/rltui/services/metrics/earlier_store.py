@@ -28,7 +28,7 @@ _ABSENT_BITS = 0x7FF4_0072_6C74_7569
 
 
 class EarlierRow(NamedTuple):
-    """Its number in the store, and the arguments of `SeriesWriter.add`."""
+    """A row with its number in the store; the other fields are arguments of `SeriesWriter.add`."""
 
     number: int
     source: str
@@ -52,7 +52,7 @@ def earlier_rewinds(folder: Path) -> Iterator[Rewind]:
 
 
 def earlier_rows(folder: Path) -> Iterator[EarlierRow]:
-    """What is committed, in the order in which it was written."""
+    """Read the committed rows, in the order in which they were written."""
     content = read_own(folder / "head")
     mark, _, end, _, _ = _HEAD.unpack(content) if len(content) == _HEAD.size else (b"", b"", 0, 0, 0)
     if mark == _MARK:

@@ -44,7 +44,7 @@ class RowFile:
 
     path: Path
     origin: str
-    """Its name in the store, made from its path and its beginning."""
+    """The name in the store, made from path and beginning of the file."""
     start: int
     """Offset from which on it is read."""
     lines: AppendedLines
@@ -56,7 +56,7 @@ class MetricRow(NamedTuple):
     that are not finite, of names that the metrics file has; or names whose values a program says it dropped.
     """
     values: Mapping[str, Any]
-    """As they were read, with the step if the row has one."""
+    """The values that the row has, its step among them if there is one."""
     step: int | None
     """Step as the framework numbers it; for printed values without one, the newest of their source."""
     source: str
@@ -74,10 +74,10 @@ class MetricRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricSources:
-    """Where the metrics of a run are."""
+    """The files that have the metrics of a run."""
 
     paths: Sequence[Path]
-    """Of the metrics file: the first that exists."""
+    """Candidates for the metrics file: the first that exists is read."""
     framework: Framework
     logs: Callable[[], Mapping[str, Path]] = dict
     """Component → its current output, which is read if the framework prints metrics."""
@@ -86,7 +86,7 @@ class MetricSources:
 
 
 class Recorded(Protocol):
-    """What has been read before: `SeriesWriter`."""
+    """The interface of `SeriesWriter` that says how far a source has been read."""
 
     def cursor(self, origin: str) -> int: ...
     def origins(self) -> Sequence[str]: ...

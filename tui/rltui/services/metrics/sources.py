@@ -51,7 +51,7 @@ def update_series_store(record: ExperimentRecord) -> str | None:
 def fill_series_store(
     record: ExperimentRecord, framework: Framework, layout: Layout, folder: RunFolder
 ) -> str | None:
-    """As `update_series_store`, for who has read the rest already."""
+    """Call `update_series_store` for a caller that has read the rest of the run already."""
     components = [spec.id for spec in layout.component]
     logs = FollowedLogs(Path(record.run_dir), layout.log)
     logs.poll()

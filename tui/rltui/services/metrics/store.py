@@ -175,7 +175,7 @@ class SeriesWriter:
         self._file.poll()
         index = self._file.index
         self._new = Index("" if index.id else uuid.uuid4().hex)
-        """What the next `flush` commits."""
+        """Entries that the next `flush` commits."""
         self._pending: dict[int, bytearray] = {}
         """Number of a table → rows that wait for `flush`."""
         self._tables: dict[int, Table] = {}

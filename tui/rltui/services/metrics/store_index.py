@@ -1,4 +1,4 @@
-"""What is committed of a store of series: `index.jsonl`, to which each commit appends a line."""
+"""The index of a store of series, `index.jsonl`: each commit appends a line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Table(NamedTuple):
 
 @dataclass(slots=True)
 class Index:
-    """What is committed, or what a line of the index adds to that."""
+    """The committed content of a store, or the part that one line of the index adds."""
 
     id: str = ""
     """Changes when earlier content becomes void; empty where there is no store."""

@@ -1,4 +1,4 @@
-"""What starts do to the GPUs' memory, as the experiment stands now: budgets, verdicts, who must wait."""
+"""Forecasts of starts for the experiment as it is now: budgets, verdicts, components that must wait."""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ def _conversion_content(conversion: Conversion) -> Content:
 
 
 _NUMBER_PREFIX = r"[-+]?[\d_]*(?:\.[\d_]*)?(?:(?<=\d)[eE][-+]?[\d_]*)?"
-"""What a number can begin with. Textual's own pattern of `type="number"` takes twice as long for each further
-digit in front of a letter: a paste of thirty would never end.
+"""Matches every beginning of a number. Textual's own pattern of `type="number"` takes twice as long for each
+further digit in front of a letter: a paste of thirty would never end.
 """
 
 

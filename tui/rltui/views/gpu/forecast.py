@@ -1,4 +1,4 @@
-"""What a start would do to the GPUs' memory, in words: sizes in GiB, who holds it, what to do."""
+"""Forecasts of a start in words: sizes in GiB, the holders of the memory, the advice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def memory_verdict(forecast: Forecast) -> MemoryVerdict:
     if engine is None:
         text, notes, left_bytes = _trainer_text(forecast), _change_notes([user]), plan.free_for(user)
     else:
-        text, notes, left_bytes = _EngineStart(forecast, engine).told()
+        text, notes, left_bytes = _EngineStart(forecast, engine).described()
     verdict = MemoryVerdict(
         verdict=forecast.verdict,
         text=text,
@@ -63,7 +63,7 @@ def memory_verdict(forecast: Forecast) -> MemoryVerdict:
 
 
 def wait_text(refused: Forecast) -> str:
-    """What an engine that could not start waits for: `GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB
+    """Say for what memory an engine waits: `GPU 0: needs 71.9 GiB free, 12.1 GiB free, 58.0 GiB
     held by pid 4711 VLLM::EngineCore`.
     """
     plan, engine = refused.plan, refused.user.engine
@@ -93,8 +93,8 @@ class _EngineStart:
         self._takes = f"takes {gib(self._budget_bytes)} GiB ({self._share}) of {self._gpu}"
         self._trainer = " and ".join(user.component for user in plan.trainers)
 
-    def told(self) -> tuple[str, tuple[str, ...], int]:
-        """Its text, its notes, and the bytes that it leaves."""
+    def described(self) -> tuple[str, tuple[str, ...], int]:
+        """Return the sentence, its notes, and the bytes that the engine leaves."""
         match self._forecast.verdict:
             case "will_refuse":
                 text, notes = self._will_refuse(), [self._refusal()]

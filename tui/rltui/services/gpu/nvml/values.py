@@ -1,4 +1,4 @@
-"""What a device says through its NVML handle: its memory, processes, load and condition."""
+"""The figures of a device by its NVML handle: its memory, processes, load and condition."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ _THROTTLE_REASONS = {
 
 
 def read_load(handle: Handle) -> Fields:
-    """What is read each time.
+    """Read the figures that change from one reading to the next.
 
     All three readers give `None` for a value that the card does not give.
 
@@ -177,7 +177,7 @@ def read_load(handle: Handle) -> Fields:
 
 
 def read_condition(handle: Handle) -> Fields:
-    """What is read every few seconds."""
+    """Read the figures that change slowly: a reading has them every few seconds."""
     # the older call is to be removed by NVIDIA; not every driver and binding has the newer
     sensor = pynvml.NVML_TEMPERATURE_GPU
     value: int | None = handle.try_call("nvmlDeviceGetTemperatureV", sensor)
@@ -196,7 +196,7 @@ def read_condition(handle: Handle) -> Fields:
 
 
 def read_build(handle: Handle) -> Fields:
-    """What is read once."""
+    """Read the figures that never change."""
     # the first link that the card does not know ends the search
     states: list[int] = []
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
