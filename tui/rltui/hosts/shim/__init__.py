@@ -1,6 +1,6 @@
 """Runs one attempt of a component and outlives everything but SIGKILL.
 
-    python -I -S …/rltui/daemon/shim/__main__.py ATTEMPT_DIR
+    python -I -S …/rltui/hosts/shim/__main__.py ATTEMPT_DIR
 
 Reads `ATTEMPT_DIR/spec.json`, keeps `ATTEMPT_DIR/attempt.json` true, and mirrors the log to its own terminal.
 The component writes straight to its log file, so nothing here can slow it. As sub-reaper the shim inherits

@@ -99,7 +99,7 @@ def shim_program(ending: str) -> str:
     shim = Path(__file__).parents[3] / "hosts" / "shim"
     sources = {path.name: path.read_text(encoding="utf-8") for path in sorted(shim.glob("*.py"))}
     files = {f"rltui/hosts/shim/{name}": text for name, text in sources.items()}
-    files |= {"rltui/__init__.py": "", "rltui/supervisor/__init__.py": ""}
+    files |= {"rltui/__init__.py": "", "rltui/hosts/__init__.py": ""}
     version = hashlib.sha256(repr(files).encode()).hexdigest()[:12]
     setup = f"import sys\nroot = unpack({files!r}, {version!r})\nsys.path.insert(0, root)\n"
     return f"{sources['unpack.py']}\n{setup}{ending}\n"
