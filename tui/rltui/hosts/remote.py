@@ -75,7 +75,6 @@ class RemoteHandle:
         The limits of the shell are left out: a warning about them would be among the output.
         """
         attempt = self.attempt
-        ports = [port for port in (launch.port, *launch.ports) if port is not None]
         values: dict[str, Any] = {
             "argv": module_command("rltui.hosts", str(attempt.folder)),
             "cwd": str(attempt.folder),
@@ -86,7 +85,7 @@ class RemoteHandle:
                 "cwd": launch.cwd,
                 "env": dict(launch.env),
                 "stop": attempt.stop,
-                "host": {**(launch.host or {}), "ports": ports},
+                "host": {**(launch.host or {}), "ports": launch.all_ports},
             },
             "shell": {"environment": attempt.shell.get("environment", {})},
         }

@@ -89,7 +89,6 @@ class RunDescriber:
             launch = self._launch(spec.id, attempts)
         except RltuiError as error:
             return ComponentDescription(problem=error.title, **fields)
-        ports = [port for port in (launch.port, *launch.ports) if port is not None]
         is_running = bool(attempts) and attempts[-1].is_running
         return ComponentDescription(
             argv=tuple(map(without_secrets, launch.argv)),
@@ -101,7 +100,7 @@ class RunDescriber:
             host=_host_text(launch.host),
             pid=self._pid(spec.id, attempts[-1].number) if is_running else None,
             session=f"{paths.tmux_session(self._record.name)}:{spec.id}" if is_running else "",
-            ports=tuple(ports),
+            ports=launch.all_ports,
             devices=launch.gpus,
             ready=launch.ready,
             **fields,

@@ -80,10 +80,15 @@ class Launch:
         }
 
     @property
+    def all_ports(self) -> tuple[int, ...]:
+        """The ports that must be free where it runs, its main one first."""
+        return self.ports if self.port is None else (self.port, *self.ports)
+
+    @property
     def local_ports(self) -> tuple[int, ...]:
         """The ports of this machine that must be free before it starts: its own, or those that lead to it."""
         if self.host is None:
-            return tuple(port for port in (self.port, *self.ports) if port is not None)
+            return self.all_ports
         return tuple(int(port.partition(":")[0]) for port in self.host["forward"])
 
 
