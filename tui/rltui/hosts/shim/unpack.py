@@ -1,5 +1,5 @@
 # ruff: noqa: PTH208, PTH204, PTH202, PTH103, PTH105, PTH111, PTH118, PTH120, PTH123
-"""Puts the shim's package on a node: the first code that runs there, sent as text by `services/hosts/nodes`."""
+"""Puts the shim's package on a node: the first code that runs there, as text from `services/hosts/nodes`."""
 
 from __future__ import annotations
 
