@@ -49,7 +49,7 @@ class _JobRunner:
     async def run(self) -> None:
         runner = self._runner
         if not runner.status.id:
-            script = str(runner.folder / slurm.SCRIPT_FILE)
+            script = str(self._script)
             runner.status = replace(runner.status, script=script)
             job_id = await Submission(runner, self._commands).submit()
             if job_id is None:

@@ -52,6 +52,6 @@ def gpu_sources(context: LaunchContext) -> tuple[GpuCommand, ...]:
     on_hosts = [spec.id for spec in layout.component if spec.own_host and spec.own_host.shows_gpus]
     hosts = [host for component in on_hosts if (host := context.host(component)) is not None]
     for name, host in {host["name"]: host for host in hosts}.items():  # once, whatever runs in it
-        arguments = gpu_command(host["reach"], python=host["python"], login=False, tag=tag)
+        arguments = gpu_command(host["reach"], python=host["python"], login=host["login"], tag=tag)
         commands.append(GpuCommand(name, *arguments))
     return tuple(commands)

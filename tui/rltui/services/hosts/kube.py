@@ -17,6 +17,7 @@ from rltui.core.hosts.kubectl import Kubectl
 from rltui.errors import RltuiError
 from rltui.services.hosts.job_status import read_job_status
 from rltui.services.processes import subprocesses
+from rltui.services.processes.attempts import SHIM_PROGRAMS
 
 SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash || exec sh")
 """Default command for a person's shell in a pod."""
@@ -32,7 +33,7 @@ _SLEEPS = frozenset({"sleep infinity", "tail -f /dev/null"})
 _WRAPPERS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
 _IDLE = frozenset({"sleep", "sh", "bash", "dash", "ash", "tail", "tini", "dumb-init", "pause", "cat", "head"})
 """Names of processes that are not programs of a run; `cat` and `head` are those that read `/proc`."""
-_OWN = (b"-I\0-u\0-c\0", b"-I\0-u\0-\0", b"rltui/hosts/shim/", b"rltui/daemon/shim/")
+_OWN = (b"-I\0-u\0-c\0", b"-I\0-u\0-\0", *map(str.encode, SHIM_PROGRAMS))
 """Parts of command lines of rltui's programs in a pod: an agent, a reader of GPUs, a shim."""
 _STAT = re.compile(r"^(\d+) \((.*)\) [^ZX] (\d+) ", re.DOTALL)
 """Matches the stat line of a process that has not ended."""
