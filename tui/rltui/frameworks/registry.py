@@ -194,10 +194,10 @@ def cluster_layout_for(framework: Framework, roles: Collection[str]) -> str:
 
 
 def _layout_for_role(layouts: Mapping[str, str], roles: Collection[str], lack: str, *, hint: str) -> str:
-    layout_ = next((layout for role, layout in layouts.items() if role in roles), None)
-    if layout_ is None:
+    layout = next((layout for role, layout in layouts.items() if role in roles), None)
+    if layout is None:
         raise ConfigError(lack, hint=hint)
-    return layout_
+    return layout
 
 
 def framework_of_tree(names: Collection[str]) -> str | None:

@@ -135,8 +135,8 @@ class Names:
 
     def get(self, concept: str) -> str | None:
         """The name in force, or `None`."""
-        concept_ = self._overlay.concepts.get(concept)
-        existing = [key for key in (concept_.keys if concept_ else (concept,)) if self.has(key)]
+        known = self._overlay.concepts.get(concept)
+        existing = [key for key in (known.keys if known else (concept,)) if self.has(key)]
         return next((key for key in existing if key in self._values), existing[0] if existing else None)
 
     def has(self, name: str) -> bool:
@@ -284,15 +284,12 @@ class SchemaConfig:
         rules = [*self._rule_problems(files, config)]
         if not any(problem.is_error for problem in (*config.problems, *rules)):
             rules += self.grammar.further(files, config.values, config.names)
-        others = {
-            files[role].path for role, rule_problem in config.readings.items() if rule_problem.may_be_other
-        }
+        others = {files[role].path for role, reading in config.readings.items() if reading.may_be_other}
         rules = [
-            rule_problem.model_copy(update={"severity": "warning"})
-            if rule_problem.is_error
-            and rule_problem.file in others  # of another release, whose rules may differ
-            else rule_problem
-            for rule_problem in rules
+            problem.model_copy(update={"severity": "warning"})
+            if problem.is_error and problem.file in others  # of another release, whose rules may differ
+            else problem
+            for problem in rules
         ]
         return (*config.problems, *rules)
 
@@ -350,7 +347,7 @@ class SchemaConfig:
         names = Names(schemas, self.grammar, values.keys())
         defaults: dict[str, TomlValue] = {}
         for shared, followers in self.grammar.overlay.shared.items():
-            following = [reading for reading in followers if reading in values and reading not in set_names]
+            following = [name for name in followers if name in values and name not in set_names]
             if shared in faulty:
                 faulty.update(following)
             elif values.get(shared) is not None:
@@ -381,7 +378,7 @@ class SchemaConfig:
 
     def _with_overlay(self, knobs: Iterable[Knob], more: Mapping[str, tuple[str, ...]]) -> tuple[Knob, ...]:
         concepts = {
-            id(concept_): number for number, concept_ in enumerate(self.grammar.overlay.concepts.values())
+            id(concept): number for number, concept in enumerate(self.grammar.overlay.concepts.values())
         }
         main: list[tuple[int, Knob]] = []
         others: list[Knob] = []
@@ -402,9 +399,9 @@ class SchemaConfig:
         return (*(knob for _, knob in sorted(main, key=lambda item: item[0])), *others)
 
 
-def _forget_oldest(cache_: dict[tuple[object, ...], Any]) -> None:
-    while len(cache_) > _CACHE_SIZE:
-        del cache_[next(iter(cache_))]
+def _forget_oldest(cache: dict[tuple[object, ...], Any]) -> None:
+    while len(cache) > _CACHE_SIZE:
+        del cache[next(iter(cache))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,6 @@ class VfRlLaunch:
                     arguments += [option, str(value)]
         return {
             **common_values(files, context),
-            "run": context.run,
             "model": str(data.get("model", "")),
             "env_id": str(value_at(data, "env.id") or ""),
             "install_environment": str(DATA / "install_environment.py"),
