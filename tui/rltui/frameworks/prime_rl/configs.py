@@ -24,7 +24,7 @@ from rltui.frameworks.verifiers.files import is_vf_rl
 
 SPLIT, MERGED, CURRENT = "prime-rl-split", "prime-rl-merged", "prime-rl"
 """Ids of the generations: three files (2025), one `rl.toml` (until August 2026), since then run folders."""
-PARTS = ("trainer", "orchestrator", "inference")
+PARTS = ("inference", "orchestrator", "trainer")
 """Roles of the files of the first generation; later, tables of `rl.toml`."""
 FREE = frozenset(
     f"{at}source[].{key}"

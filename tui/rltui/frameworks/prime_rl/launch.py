@@ -18,6 +18,7 @@ from rltui.core.runs.evals import SERVER
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, ServiceCall, common_values
 from rltui.frameworks.prime_rl import ports
+from rltui.frameworks.prime_rl.configs import PARTS
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
 from rltui.frameworks.prime_rl.gpu_needs import device_counts, split_devices
 from rltui.frameworks.prime_rl.run_config import RunConfig
@@ -38,7 +39,6 @@ _LOGGING = ("orchestrator", "trainer")
 """Components that log to W&B."""
 _ENV_SERVERS = "env-"
 """Prefix of the ids of env servers."""
-_PARTS = ("inference", "orchestrator", "trainer")
 _PAIR = frozenset({"orchestrator", "trainer"})
 _INFERENCE = frozenset({"inference"})
 
@@ -322,7 +322,7 @@ def _parts(
         other_edits = {key: value for key, value in edits.items() if f"{ports.WEIGHTS}." not in key}
         edits = {**other_edits, **ports.FILE_BROADCAST}
     run = PurePath("out") / resolving.run
-    names = {part: f"{part}{resolving.suffix}" for part in _PARTS}
+    names = {part: f"{part}{resolving.suffix}" for part in PARTS}
     names |= {f"env.{split}": f"envs/{split}/*{resolving.suffix}" for split in SPLITS}
     servers = instances(files)
     optional_names = [] if is_table(data, "inference") else ["inference"]

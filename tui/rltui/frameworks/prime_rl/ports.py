@@ -17,7 +17,7 @@ from rltui.core.experiment.servers import port_of, reachable_host
 from rltui.errors import UsageError
 from rltui.frameworks.inputs import RunContext
 from rltui.frameworks.launch import PortKnob
-from rltui.frameworks.prime_rl.configs import is_of_summer
+from rltui.frameworks.prime_rl.configs import PARTS, is_of_summer
 from rltui.frameworks.prime_rl.generation import ATTEMPT_LOGS, Generation
 from rltui.frameworks.prime_rl.values import (
     ENGINE_ABOVE,
@@ -40,7 +40,7 @@ for batches went away in August 2026.
 """
 FILE_BROADCAST: Mapping[str, KnobValue] = {
     WEIGHTS: None,
-    **{f"{part}.{WEIGHTS}": None for part in ("inference", "orchestrator", "trainer")},
+    **{f"{part}.{WEIGHTS}": None for part in PARTS},
     f"{WEIGHTS}.type": "filesystem",
 }
 """Edits that send weights through files."""

@@ -11,13 +11,13 @@ from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import ServiceCall
 from rltui.frameworks.prime_rl import ports
+from rltui.frameworks.prime_rl.configs import PARTS
 from rltui.frameworks.prime_rl.run_config import RunConfig
 from rltui.frameworks.prime_rl.values import is_table
 from rltui.frameworks.schemas import SchemaConfig
 from rltui.frameworks.servers import ServersSide
 
 TRAINED = "it still has the trained weights of the previous run, and nothing resets them"
-_PARTS = ("inference", "orchestrator", "trainer")
 _SERVER = "http://localhost:8000/v1"
 """Default address of a server in prime-rl."""
 
@@ -71,7 +71,7 @@ class PrimeRlServers:
         if self.run.generation.has_launchers or "sft" in files:
             return ()
         return tuple(
-            part for part in _PARTS if part not in files or (part == "inference" and self.run.servers)
+            part for part in PARTS if part not in files or (part == "inference" and self.run.servers)
         )
 
     def _weights_by(self, files: ConfigFiles) -> str:
