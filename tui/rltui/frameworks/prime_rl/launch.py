@@ -125,14 +125,13 @@ class PrimeRlLaunch:
         The dry run may delete things in the run's folder, so it gets an empty one. If each program has a
         file of its own: copies with the run's folder, the checkpoint, and the chosen port.
         """
-        g = self.run.generation_of(files)
+        g, data = self.run.generation_of(files), self.run(files)
         if _inherits(files) is not None:
             return ()
+        addresses = {**self.run.address_edits(files), **ports.edits(g, data, context.overrides)}
         if not g.has_launchers:
-            edits_ = {**self.run.address_edits(files), **ports.edits(g, self.run(files), context.overrides)}
-            return tuple(_copy(g, role, context, edits_) for role in files)
+            return tuple(_copy(g, role, context, addresses) for role in files)
         role = "rl" if "rl" in files else "sft"
-        data = self.run(files)
         common: dict[str, KnobValue] = {**dict.fromkeys(g.dropped), **_resume(g, data, context)}
         folder = PurePath(context.run_folder)
         location: dict[str, KnobValue] = {"output_dir": str(folder)}
@@ -140,7 +139,7 @@ class PrimeRlLaunch:
             common["run.name"] = _run_name(files, context)
             location = {"output_dir": str(folder.parent), "run.dir": folder.name}
         if role == "rl":
-            common |= {**self.run.address_edits(files), **ports.edits(g, data, context.overrides)}
+            common |= addresses
         if context.submits:
             location |= _slurm(data, context)
         launcher = Resolution(edits={role: {**common, **location}}, outputs={"launcher": (f"{role}.toml",)})
@@ -294,13 +293,13 @@ def _slurm(data: Mapping[str, Any], context: RunContext) -> Mapping[str, KnobVal
     return {key: value for key, value in defaults.items() if value_at(data, key) is None}
 
 
-def _copy(g: Generation, role: str, context: RunContext, edits_: Mapping[str, KnobValue]) -> Resolution:
-    """A copy of the file of one program, for it."""
+def _copy(g: Generation, role: str, context: RunContext, addresses: Mapping[str, KnobValue]) -> Resolution:
+    """A copy of the file of one program, for it. `addresses`: edits of the merged config."""
     edits: dict[str, KnobValue] = {}
     if role in WRITERS:
         edits |= {"output_dir": context.run_folder, g.resume_step: context.resume_step}
     edits |= {
-        key.removeprefix(f"{role}."): port for key, port in edits_.items() if key.startswith(f"{role}.")
+        key.removeprefix(f"{role}."): value for key, value in addresses.items() if key.startswith(f"{role}.")
     }
     return Resolution(edits={role: edits}, outputs={_name(role): (f"{role}.toml",)})
 
