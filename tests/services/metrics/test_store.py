@@ -68,6 +68,25 @@ def test_a_reader_follows_and_reads_only_what_is_new(folder: Path) -> None:
     assert list(reader.read(LOSS, 2).steps) == [3, 4, 5]
 
 
+def test_what_cannot_be_read_for_a_moment_is_read_later(folder: Path, tmp_path: Path) -> None:
+    writer = SeriesWriter(folder)
+    write_steps(writer, 1, 3)
+    reader = SeriesReader(folder)
+    assert len(reader.read(LOSS)) == 3
+    write_steps(writer, 4, 5)
+    reader.poll()
+    points, aside = folder / "1.points", tmp_path / "aside"
+    for is_unreadable in (False, True):
+        points.rename(aside)
+        if is_unreadable:
+            points.mkdir()
+        assert len(reader.read(LOSS, 3)) == 0, is_unreadable
+        if is_unreadable:
+            points.rmdir()
+        aside.rename(points)
+    assert list(reader.read(LOSS, 3).steps) == [4, 5]
+
+
 def test_values_that_are_no_numbers_and_rows_without_steps(folder: Path) -> None:
     writer = SeriesWriter(folder)
     for value in (math.nan, math.inf, -math.inf):

@@ -104,7 +104,8 @@ class SeriesReader:
     def read(self, key: SeriesKey, start: int = 0) -> Series:
         """The points of a series from index `start` on, in the order they were written; empty for none.
 
-        With the number of points that earlier calls returned, only new ones are read.
+        With the number of points that earlier calls returned, only new ones are read. Points that cannot be
+        read now are left to a later call.
         """
         if key not in self._columns:
             return Series()
@@ -115,10 +116,11 @@ class SeriesReader:
         try:
             for data in _chunks(table.path(self._folder), table.row_bytes, first, rows):
                 _append_column(data, FIXED + len(table.names), column, points)
-        except FileNotFoundError:  # replaced this moment: the next poll says so
-            pass
+        except FileNotFoundError:
+            return Series()  # the store was replaced or removed since the last poll: the next one says so
         except OSError as error:
             logger.warning("cannot read %s: %s", table.path(self._folder), error.strerror)
+            return Series()
         self._read_until[key] = (len(points) + (known_count if first else 0), rows)
         return points if first else points.tail(start)
 
