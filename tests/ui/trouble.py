@@ -92,7 +92,7 @@ def unwell_status() -> Status:
         knob="orchestrator.max_inflight_rollouts",
         text=(
             "trainer waits for a batch 62 % of the time (last 10 steps); rollouts are slower than"
-            " training: keep more rollouts in flight, or add inference GPUs"
+            " training: keep more rollouts in flight, or give inference more compute"
             " (orchestrator.max_inflight_rollouts)"
         ),
     )  # fmt: skip

@@ -62,18 +62,18 @@ def bottleneck(
             do = "give the KV cache more memory, or use fewer or shorter rollouts"
         elif load is not None and load.is_queued:
             advice, knob = f"{load.waiting:.0f} requests are waiting for the server", knobs.sequences
-            do = "let the server run more requests at a time, or add inference GPUs"
+            do = "let the server run more requests at a time, or give it more compute"
         elif load is not None:
             advice, knob = f"the server has room ({load.running:.0f} requests running)", knobs.in_flight
             do = "keep more rollouts in flight"
         else:
             advice, knob = "rollouts are slower than training", knobs.in_flight
-            do = "keep more rollouts in flight, or add inference GPUs"
+            do = "keep more rollouts in flight, or give inference more compute"
         where = f" ({knob})" if knob else ""
         return _bottleneck(names.get("trainer", "trainer"), "a batch", waits, f"{advice}: {do}{where}", knob)
     # being further ahead helps only where the trainer waits in its turn
     lead = knobs.lead if trainer is None or trainer[0] >= _SOME else None
-    remedy = f"raise {lead}" if lead else "give the trainer more GPUs"
+    remedy = f"raise {lead}" if lead else "give the trainer more compute, or less work per step"
     return _bottleneck(
         names.get("orchestrator", "orchestrator"),
         "weights",
