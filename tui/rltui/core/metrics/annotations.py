@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rltui.core.experiment.journal import (
-        JournalEntry,  # pydantic takes 60 ms, which `rltui events` need not pay
-    )
+    # pydantic takes 60 ms, which `rltui events` need not pay
+    from rltui.core.experiment.journal import JournalEntry
 
 
 class AnnotationKind(StrEnum):

@@ -434,10 +434,9 @@ def _no_step(case: Case) -> Symptom | None:
     run, limits = case.run, case.limits
     step_times = run.trained.last(_NORMAL_STEPS)
     periods = [later - earlier for earlier, later in pairwise(step_times) if later > earlier]
+    # before the first step of this start there is no usual time: it may import, compile, load
     if case.now is None or len(periods) < limits.lasting_steps or step_times[-1] < case.started:
-        return (
-            None  # before the first step of this start there is no usual time: it may import, compile, load
-        )
+        return None
     median, silence = statistics.median(periods), case.now - step_times[-1]
     if not silence > max(limits.no_step_s, limits.no_step_factor * median, 2 * max(periods)):
         return None

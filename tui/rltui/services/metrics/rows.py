@@ -179,10 +179,8 @@ class MetricRows:
 
     def _file_rows(self) -> Iterator[MetricRow]:
         path = next((path for path in self._sources.paths if path.exists()), None)
-        if path is None:
-            if (
-                self._file is not None and self._recorded is None
-            ):  # what is recorded stays until another comes
+        if path is None:  # what is recorded stays until another comes
+            if self._file is not None and self._recorded is None:
                 self._restart()
                 self._file, self.is_behind = None, False
             return

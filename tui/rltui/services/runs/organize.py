@@ -257,10 +257,8 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
         entries = []
     except OSError as error:
         raise RltuiError(f"cannot delete {folder}: {error.strerror}") from error
-    for path in (
-        *entries,
-        folder,
-    ):  # the metadata go last: until then it is in the list, and can be tried again
+    # the metadata go last: until then it is in the list, and can be tried again
+    for path in (*entries, folder):
         delete([path])
     _remove_empty(folder.parent)
     index.remove([row.id])
