@@ -9,8 +9,6 @@ file.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import shutil
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,7 +20,6 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
 
-from rltui.base.text import GIB
 from rltui.tinyrl import TinyrlError
 
 
@@ -276,22 +273,3 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> CausalModel:
     load_weights(model, folder)
     model.to(device)
     return model
-
-
-def peak_gib() -> float:
-    """Most memory this process held so far: reserved on the GPU, else resident, in GiB."""
-    if torch.cuda.is_available():
-        return float(torch.cuda.max_memory_reserved()) / GIB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB
-
-
-def total_gib() -> float:
-    """Memory of the GPU, else of the machine, in GiB."""
-    if torch.cuda.is_available():
-        return float(torch.cuda.get_device_properties(0).total_memory) / GIB
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
-
-
-def device() -> torch.device:
-    """The GPU if there is one, else the CPU."""
-    return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")

@@ -15,10 +15,11 @@ from torch.nn import functional
 
 from rltui.tinyrl import language, log_lines
 from rltui.tinyrl.config import DataSection, SftConfig
+from rltui.tinyrl.device import device, peak_gib, total_gib
 from rltui.tinyrl.files import BASE_NAME, new_model_folder
 from rltui.tinyrl.language import ASSISTANT, END, PAD, USER, VOCAB_SIZE, ChatTokenizer, write_tokenizer
 from rltui.tinyrl.metrics import log_metrics
-from rltui.tinyrl.model import Architecture, CausalModel, device, peak_gib, total_gib, write_model_files
+from rltui.tinyrl.model import Architecture, CausalModel, write_model_files
 
 _IGNORED = -100
 """Target of tokens that do not count, as in torch's cross entropy."""

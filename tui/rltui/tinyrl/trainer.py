@@ -13,9 +13,10 @@ import torch
 from rltui.tinyrl import log_lines, weight_transfer
 from rltui.tinyrl.batches import LossParts, PackedRow, pack, packed_row, policy_loss
 from rltui.tinyrl.config import RlConfig
+from rltui.tinyrl.device import device, peak_gib
 from rltui.tinyrl.files import new_folder, remove_partials, set_aside_after
 from rltui.tinyrl.metrics import log_metrics
-from rltui.tinyrl.model import copy_model_files, device, load_model, load_weights, peak_gib
+from rltui.tinyrl.model import copy_model_files, load_model, load_weights
 from rltui.tinyrl.presence import POLL_S, PairingGuard, Peer, Presence
 from rltui.tinyrl.weight_transfer import (
     TrainingSequence,

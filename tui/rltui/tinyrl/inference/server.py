@@ -21,12 +21,13 @@ import uvicorn
 from rltui.base.text import GIB
 from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import InferenceSection, RlConfig
+from rltui.tinyrl.device import device
 from rltui.tinyrl.inference.app import Served, build_app
 from rltui.tinyrl.inference.engine import Engine, SlotCache
 from rltui.tinyrl.inference.listener import socket_error
 from rltui.tinyrl.inference.statistics import log, report_forever
 from rltui.tinyrl.language import ChatTokenizer
-from rltui.tinyrl.model import device, load_model, read_shape
+from rltui.tinyrl.model import load_model, read_shape
 
 _ENGINE_CHECK_S = 1.0
 
