@@ -6,7 +6,7 @@ from rltui.core.gpu.reservations import (
     free_devices,
     other_experiments,
     pressing,
-    reservation_text,
+    reserved_text,
     with_claims,
 )
 
@@ -39,7 +39,7 @@ def test_what_is_held_already_is_not_claimed_twice() -> None:
     assert reserved.left_bytes == 30 * GIB
     (reserved_device,) = with_claims([loading], [claim("a", 50)])
     assert (reserved_device.claimed_bytes, reserved_device.unclaimed_bytes) == (30 * GIB, 30 * GIB)
-    assert reservation_text(pressing(device(free=0, bytes_by_component={"a": 80}), [claim("a", 50)])) == "", (
+    assert reserved_text(pressing(device(free=0, bytes_by_component={"a": 80}), [claim("a", 50)])) == "", (
         "all is taken"
     )
 

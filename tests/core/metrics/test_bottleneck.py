@@ -39,7 +39,9 @@ def test_whoever_waits_most_is_told_with_the_knob() -> None:
     assert text.startswith("orchestrator waits for weights 40 % of the time")
     assert knob == "lead"
     text, knob = bottleneck_of(run(batch=0.5, policy=4.0))
-    assert text.endswith("training is slower than rollouts: give the trainer more compute, or less work per step")
+    assert text.endswith(
+        "training is slower than rollouts: give the trainer more compute, or less work per step"
+    )
     assert knob is None, "the trainer hardly waits: to be further ahead would not help"
 
 

@@ -37,7 +37,7 @@ def held_bytes(device: GpuDevice, reservation: GpuReservation) -> int:
     )
 
 
-def reservation_text(reservations: Sequence[GpuReservation]) -> str:
+def reserved_text(reservations: Sequence[GpuReservation]) -> str:
     """`40.0 GiB reserved for b, which is starting`; empty if nothing remains to be taken."""
     remaining = {reservation.experiment: 0 for reservation in reservations if reservation.left_bytes}
     for reservation in reservations:
@@ -82,7 +82,7 @@ def contention(
             continue
         need_text = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes or 0)} GiB free"
         theirs = [claim for claim in device.claims if claim.experiment not in experiments]
-        if text := reservation_text(theirs):
+        if text := reserved_text(theirs):
             return Contention(f"{need_text}; {text}", is_starting=True)
         held_bytes: dict[str, int] = {}
         for share in device.shares:

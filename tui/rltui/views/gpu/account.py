@@ -338,7 +338,7 @@ def _used_text(holder: Holder, _: float) -> str:
 
 
 def _owner_text(holder: Holder, _: float) -> str:
-    """`inference attempt 2, peak 60.1`, `⚠ leftover of demo/trainer attempt 1`, `yours, not rltui's`."""
+    """`inference attempt 2, peak 60.1`, `⚠ leftover of demo/trainer attempt 1`, `yours, unattributed`."""
     if (owner := holder.owner) is None:
         return ""
     owner_name = "/".join(name for name in (owner.experiment, owner.component) if name)
@@ -357,7 +357,7 @@ def _owner_text(holder: Holder, _: float) -> str:
 
 
 def _process_cell(holder: Holder, _: float) -> Cell:
-    """`trainer attempt 2`, `⚠ leftover inference 1`, `⚠ unknown, yours`."""
+    """`trainer attempt 2`, `⚠ leftover inference 1`, `⚠ unattributed, yours`."""
     process = holder.process
     if process is None:
         return Cell("")

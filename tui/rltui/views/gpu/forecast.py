@@ -9,7 +9,7 @@ from rltui.core import hints
 from rltui.core.gpu.budget import CONTEXT_BYTES, EngineMemory
 from rltui.core.gpu.forecast import MARGIN_BYTES, Forecast, MemoryUser, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuShare, MemoryVerdict
-from rltui.core.gpu.reservations import reservation_text
+from rltui.core.gpu.reservations import reserved_text
 
 _NAMED_HOLDERS = 2
 """At most so many holders are named in one line."""
@@ -56,7 +56,7 @@ def memory_verdict(forecast: Forecast) -> MemoryVerdict:
         kv_cache_requests=cache and cache.requests,
         notes=notes,
     )
-    if not (reserved := reservation_text(device.claims)):
+    if not (reserved := reserved_text(device.claims)):
         return verdict
     text = f"{text} ({reserved})" if verdict.is_bad else text
     return verdict.model_copy(update={"text": text, "notes": (*notes, reserved)})
