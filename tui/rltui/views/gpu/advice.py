@@ -43,7 +43,7 @@ def _value_text(value: object) -> str:
 
 
 def _sizes_text(memory: OutOfMemory) -> str:
-    """The measured sizes: `tried to allocate 2.0 GiB, 0.3 GiB of 79.2 GiB free; this process held 70.1 GiB`."""
+    """The measured sizes: `tried to allocate 2.0 GiB, 0.3 GiB of 79 GiB free; this process held 70 GiB`."""
     match memory.kind:
         case "start_check":
             return _start_check(memory)
