@@ -32,6 +32,8 @@ from rltui.services.config.origins import original_files
 from rltui.services.config.readers import shared_configs
 from rltui.services.experiment import layout_files
 from rltui.services.experiment.checkout import NearbyCheckout
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import default_output_dir, known_experiments
 
 _OF_THE_BOX = "gpus."
 """Placeholders of devices: what lacks is told with the memory plan."""
@@ -283,13 +285,13 @@ def _memory(
     config_files: tuple[Path, ...], run: _Run, devices: str | None
 ) -> tuple[tuple[MemoryVerdict, ...], tuple[Blocker, ...]]:
     """The forecast for the devices of this machine; and a blocker if there are too few of them."""
-    from rltui.client.gpu import PlannedStart, present_record  # reads the GPUs, which only `rltui check` does
+    from rltui.client.gpu import PlannedStart  # reads the GPUs, which only `rltui check` does
     from rltui.services.gpu.account import read_once
 
     is_here = run.layout.run_here == run.layout.automatic and not run.layout.submits
     count = run.framework.gpu_needs.count(run.files) if is_here else None
     try:
-        record = present_record(config_files, run.layout_file, run.layout, run.framework, run.files)
+        record = _present_record(config_files, run)
         report = read_once(record.name)
         if count and not report.available:
             reason = f"{count_text(count, 'GPU')} needed, 0 found"
@@ -298,6 +300,29 @@ def _memory(
         return PlannedStart(record, run.layout, run.framework, run.files, report).verdicts(), ()
     except ConfigError as error:
         return (), (Blocker(reason=error.title, hint=error.hint),)
+
+
+def _present_record(config_files: tuple[Path, ...], run: _Run) -> ExperimentRecord:
+    """The newest experiment with these files, else the one that would be made here."""
+    names = tuple(str(path) for path in config_files)
+    for record in known_experiments():
+        if set(record.config_files) == set(names) and record.framework == run.framework.id:
+            return record
+    workspace = run.workspace.absolute()
+    output_dir = workspace / (
+        run.framework.run.output_dir(run.files) or default_output_dir(config_files or [run.layout_file])
+    )
+    return ExperimentRecord(
+        name=output_dir.name,
+        output_dir=str(output_dir),
+        workspace=str(workspace),
+        config_files=names,
+        layout_file=str(run.layout_file),
+        framework=run.framework.id,
+        created_at=0.0,
+        run_dir=str(output_dir / run.layout.run_dir),
+        instances=run.framework.launch.instances(run.files),
+    )
 
 
 def _missing_programs(run: _Run) -> Iterator[Blocker]:

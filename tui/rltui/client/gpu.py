@@ -18,7 +18,6 @@ from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.launch import Launcher
-from rltui.services.experiment.registry import default_output_dir, known_experiments
 from rltui.services.gpu.account import read_once
 from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.gpu.cuda import visible_devices
@@ -185,32 +184,3 @@ class PlannedStart:
         return self, tuple(
             f"{reason} and by this experiment; to choose other GPUs: --devices" for reason in reasons
         )
-
-
-def present_record(
-    config_files: tuple[Path, ...],
-    layout_file: Path,
-    layout: Layout,
-    framework: Framework,
-    files: ConfigFiles,
-) -> ExperimentRecord:
-    """The newest experiment with these files, else the one that would be made here."""
-    names = tuple(str(path) for path in config_files)
-    for record in known_experiments():
-        if set(record.config_files) == set(names) and record.framework == framework.id:
-            return record
-    workspace = Path.cwd()
-    output_dir = workspace / (
-        framework.run.output_dir(files) or default_output_dir(config_files or [layout_file])
-    )
-    return ExperimentRecord(
-        name=output_dir.name,
-        output_dir=str(output_dir),
-        workspace=str(workspace),
-        config_files=names,
-        layout_file=str(layout_file),
-        framework=framework.id,
-        created_at=0.0,
-        run_dir=str(output_dir / layout.run_dir),
-        instances=framework.launch.instances(files),
-    )
