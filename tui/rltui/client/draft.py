@@ -371,9 +371,8 @@ def _output_dir(draft: Draft) -> Path:
     for folder in (inside, inside.parents[1] if inside.name == origins.FOLDER else inside):
         around = ControlFolder(folder).read_record()
         if around is not None and around.config_files == tuple(map(str, config_files)):
-            return Path(
-                around.output_dir
-            )  # an experiment's own copy of the config still names the original's
+            # an experiment's own copy of the config still names the original's
+            return Path(around.output_dir)
     return workspace / (
         draft.framework.run.output_dir(draft.files)
         or default_output_dir(origins.original_files(config_files))

@@ -136,7 +136,7 @@ class ExperimentReader:
         """The batch counted the other way, by what its run measured where `mean_tokens` does not say.
 
         Raises:
-            ConfigError: as `batch_conversion.conversion`.
+            ConfigError: as `step_times.conversion`.
         """
         refuse_observed(self.record)
         document = self.document()
@@ -297,9 +297,8 @@ class ExperimentReader:
                 hint = f"move the files by hand from {folder.archive / name}"
                 raise ConflictError(f"the journal has no resume that set {name} aside", hint=hint)
             aside = folder.bring_back(name, move.step)
-            if (
-                move.step is None
-            ):  # with the curves of that run; where they are gone, they are made of its files
+            if move.step is None:
+                # with the curves of that run; where they are gone, they are made of its files
                 _exchange_series(control, folder.archive / name / ARCHIVED_SERIES, aside)
             instead = f"; the files it replaced are in {aside}" if aside else ""
             journal_of(self.record).add("restore", f"restored {name}{instead}", step=move.step)
@@ -307,7 +306,7 @@ class ExperimentReader:
 
     @contextlib.contextmanager
     def _stays_stopped(self, outcome: str) -> Iterator[None]:
-        """Hold the lock of a supervisor. `done`: what to say where one starts just now.
+        """Hold the lock of a supervisor. `outcome`: what was not done, in words, where one is just starting.
 
         Raises:
             ConflictError: if somebody starts it.

@@ -175,7 +175,9 @@ def retry(arguments: Arguments) -> int:
 
 
 def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry) -> Mapping[str, object]:
-    """The entry with these values. One of an older version gets its request from the words that it has.
+    """The fields of the entry that change with these values. One of an older version gets its request from
+    the words that it has.
+
 
     Raises:
         ConfigError: if its config breaks a rule with them.

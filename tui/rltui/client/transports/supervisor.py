@@ -56,8 +56,8 @@ class SupervisorClient(SupervisorApi):
     async def ask(
         self, question: Question, arguments: Mapping[str, Any], *, starts_supervisor: bool = False
     ) -> Any:  # noqa: ANN401
-        """Ask one question. `wish`: a person wants something done, be it after a `down`; so does a question
-        that says so itself.
+        """Ask one question. `starts_supervisor`: one is started for it, even after a `down`; so it is for a
+        question that says so itself.
         """
         is_note = question.name == NOTE.name  # for which an observed experiment is as good as any
         reader, writer = await self._open(
@@ -114,8 +114,8 @@ class SupervisorClient(SupervisorApi):
     async def _open(
         self, *, starts_supervisor: bool = False, changes_run: bool = True
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection. `wish`: a person wants something done, be it after a `down`. For what never
-        `changes_run`, an observed one is as good as any.
+        """A connection. `starts_supervisor`: even after a `down`. For what never `changes_run`, an observed
+        experiment is as good as any.
         """
         try:
             reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)

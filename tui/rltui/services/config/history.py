@@ -35,7 +35,7 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 
 
 class _Intent(Value):
-    """An edit that is being written, as its journal intent will have it."""
+    """An edit that is being written, as its journal entry will have it."""
 
     text: str
     data: dict[str, Any]
