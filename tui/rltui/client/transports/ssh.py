@@ -109,7 +109,6 @@ class HostLink:
         self._problem = ""
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self._first_attempt_ended = threading.Event()
         self.connections = 0
 
     # --- coming and going ---------------------------------------------------------------------------------
@@ -172,7 +171,6 @@ class HostLink:
                 self._receive(connection)
             except RltuiError as error:
                 self._problem = error.title
-                self._first_attempt_ended.set()
             if connection is not None:
                 self._disconnected(connection)
                 connection = None
@@ -183,7 +181,6 @@ class HostLink:
         with self._lock:
             self._connection, self._lost_at, self._problem = connection, None, ""
             self.connections += 1
-        self._first_attempt_ended.set()
 
     def _disconnected(self, connection: _Connection) -> None:
         with self._lock:
@@ -228,9 +225,6 @@ class HostLink:
             return self._problem or f"{self.host.name}: connecting"
         ago = duration(max(0.0, time.time() - self._lost_at))
         return f"{self.host.name}: connection lost {ago} ago, retrying{reason}"
-
-    def wait_for_first_attempt(self, timeout_s: float) -> None:
-        self._first_attempt_ended.wait(timeout_s)
 
     # --- what is asked ------------------------------------------------------------------------------------
 
