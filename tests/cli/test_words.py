@@ -20,7 +20,7 @@ from tests.ui.trouble import (
 
 from rltui.cli.parser import is_file_name
 from rltui.cli.status_text import as_text, remedy_command
-from rltui.cli.waiting import wait_for_first_attempt
+from rltui.cli.waiting import wait_for_components
 from rltui.client.transports.unix import Wire
 from rltui.core.experiment.api import Down, HostStatus, Status
 from rltui.core.experiment.states import ComponentState
@@ -106,7 +106,7 @@ class ScriptedWire:
 def settle(*statuses: Status) -> dict[str, Any]:
     wire: Any = ScriptedWire(*statuses)
     assert {name for name in dir(ScriptedWire) if not name.startswith("_")} <= set(dir(Wire))
-    return wait_for_first_attempt(wire, {"inference", "orchestrator", "trainer"}, timeout_s=None)
+    return wait_for_components(wire, {"inference", "orchestrator", "trainer"}, timeout_s=None)
 
 
 def test_waiting_goes_on_through_back_off(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from rltui.cli.waiting import (
     should_wait,
     styled_plan_text,
     wait_and_report,
-    wait_for_first_attempt,
+    wait_for_components,
 )
 from rltui.errors import UsageError
 from rltui.services.experiment.files import ExperimentRecord
@@ -56,7 +56,7 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
             wait_and_report(wire, {*plan.stop, *plan.start}, arguments, plan)
             return 0
         if request.action == "stop" and arguments.wait is None:  # a start before its end is refused
-            wait_for_first_attempt(wire, {*plan.stop}, timeout_s=None)
+            wait_for_components(wire, {*plan.stop}, timeout_s=None)
         if arguments.json:
             print_json(plan)
     return 0

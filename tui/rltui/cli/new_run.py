@@ -18,7 +18,7 @@ from rltui.cli.output import print_outcome
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm
-from rltui.cli.waiting import styled_plan_text, wait_for_first_attempt
+from rltui.cli.waiting import styled_plan_text, wait_for_components
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.paths import require_folder
 
@@ -83,7 +83,7 @@ def start_headless(
                 creation.undo(first.created)
                 return int(ExitCode.FAILED)
         if wait:
-            status = wait_for_first_attempt(wire, set(first.plan.start), timeout_s=timeout_s)
+            status = wait_for_components(wire, set(first.plan.start), timeout_s=timeout_s)
         else:
             status = wire.call("status")
     print_status(status, as_json=as_json)

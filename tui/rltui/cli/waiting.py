@@ -61,7 +61,7 @@ def wait_and_report(wire: Wire, components: set[str], arguments: Arguments, plan
         ComponentFailedError: if one of `components` failed, once that is printed.
     """
     try:
-        status = wait_for_first_attempt(wire, components, timeout_s=None)
+        status = wait_for_components(wire, components, timeout_s=None)
     except ComponentFailedError:
         if arguments.json:
             print_status({**wire.call("status"), "plan": plan}, as_json=True)
@@ -70,7 +70,7 @@ def wait_and_report(wire: Wire, components: set[str], arguments: Arguments, plan
         print_status({**status, "plan": plan}, as_json=True)
 
 
-def wait_for_first_attempt(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:
+def wait_for_components(wire: Wire, components: set[str], *, timeout_s: float | None) -> dict[str, Any]:
     """Print every change of state; return the status when no component is on its way any more.
 
     Raises:

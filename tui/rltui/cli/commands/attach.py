@@ -15,7 +15,7 @@ from rltui.cli.arguments import COMPONENT, RUN, after_dashes
 from rltui.cli.choosing import choose
 from rltui.cli.command import Arguments, argument, command, flag, section
 from rltui.cli.terminal import while_read
-from rltui.cli.waiting import is_component_alive, request_plan, wait_for_first_attempt
+from rltui.cli.waiting import is_component_alive, request_plan, wait_for_components
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
@@ -85,7 +85,7 @@ def _shell(arguments: Arguments) -> int:
         if not is_component_alive(wire.call("status"), SHELL):
             wire.call("tokens", tokens())
             request_plan(wire, "execute", request)
-            wait_for_first_attempt(wire, {SHELL}, timeout_s=None)
+            wait_for_components(wire, {SHELL}, timeout_s=None)
         elif like or arguments.rest:
             raise ConflictError(
                 f"{record.name} has a shell already",
