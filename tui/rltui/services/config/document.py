@@ -202,9 +202,9 @@ class ConfigDocument:
             case "set":
                 proposal = self.with_edits(request.edits, running=running, force=request.force)
             case "write":
-                proposal = self.with_texts(request.texts, running=running)
+                proposal = self._with_texts(request.texts, running=running)
             case "undo" | "redo":
-                proposal = self.taken_back(request.action, running=running)
+                proposal = self._taken_back(request.action, running=running)
             case _:
                 raise AssertionError(request.action)
         # files that are not what `base` (path → SHA-256) says any more
@@ -249,7 +249,7 @@ class ConfigDocument:
             )
         return replace(proposal, requested=requested, problems=problems)
 
-    def with_texts(self, texts: Mapping[str, str], *, running: Running | None = None) -> Proposal:
+    def _with_texts(self, texts: Mapping[str, str], *, running: Running | None = None) -> Proposal:
         """Replace complete files, by their paths.
 
         Raises:
@@ -262,7 +262,7 @@ class ConfigDocument:
             after[file.role] = parse_file(path, text.encode(), file.role)
         return self._proposal("write", before, after, running)
 
-    def taken_back(self, action: Literal["undo", "redo"], *, running: Running | None = None) -> Proposal:
+    def _taken_back(self, action: Literal["undo", "redo"], *, running: Running | None = None) -> Proposal:
         """The files without the newest edit, or with the newest one that was undone: byte for byte as before,
         or key by key where others changed them since.
 

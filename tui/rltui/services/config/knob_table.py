@@ -138,7 +138,7 @@ class KnobCatalog:
         locations = {
             (role, table) for role, change in changes.items() for key in change.values for table in above(key)
         }
-        touched = {knob.name: self.with_known_readers(knob) for knob in requested}
+        touched = {knob.name: self._with_known_readers(knob) for knob in requested}
         for lists in (self.of(before), self.of(after)):
             touched |= {
                 knob.name: knob
@@ -169,7 +169,7 @@ class KnobCatalog:
             got[name] = self._framework.config.values_of(knobs, as_passed(files))
         return in_copies, got
 
-    def with_known_readers(self, knob: Knob) -> Knob:
+    def _with_known_readers(self, knob: Knob) -> Knob:
         if ANY_COMPONENT in knob.readers:
             return replace(knob, readers=self._components)
         if self._launched.keys().isdisjoint(knob.readers):
@@ -177,6 +177,6 @@ class KnobCatalog:
         return replace(knob, readers=tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers)))
 
     def _list(self, files: ConfigFiles) -> KnobLists:
-        knobs = tuple(self.with_known_readers(knob) for knob in self._framework.config.knobs(files))
-        others = tuple(self.with_known_readers(knob) for knob in other_knobs(files, knobs))
+        knobs = tuple(self._with_known_readers(knob) for knob in self._framework.config.knobs(files))
+        others = tuple(self._with_known_readers(knob) for knob in other_knobs(files, knobs))
         return KnobLists(files, knobs, others)
