@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from rltui.base.text import join_words, unknown_name
+from rltui.base.toml.values import TomlValue
 from rltui.core import hints
 from rltui.core.config.report import PendingKnob, Problem
 from rltui.core.experiment.api import EDITS, Lost, Plan, Request
@@ -150,8 +151,7 @@ class Planner:
         """The stops and starts with the config `files`, and the step at which the run goes on if it starts
         its jobs.
         """
-        edited_values = (edit.requested if edit is not None else None) or {}
-        point = self._points.of(request, files, edited=edited_values)
+        point = self._points.of(request, files, edited=_requested_values(edit))
         setup, orphans = self._setup, self._processes.orphans
         situation = Situation(
             layout=setup.layout,
@@ -312,12 +312,14 @@ class _Draft:
             return Problem(message=f"{message}; restart the components that write the run")
         if problem is None:
             return None
-        edited_values = (self.edit.requested if self.edit is not None else None) or {}
-        return (
-            problem
-            if (self.is_now and self.begins) or any(problem.key in keys for keys in edited_values.values())
-            else None
-        )
+        edited_values = _requested_values(self.edit).values()
+        is_told = (self.is_now and self.begins) or any(problem.key in values for values in edited_values)
+        return problem if is_told else None
+
+
+def _requested_values(edit: Proposal | None) -> Mapping[str, Mapping[str, TomlValue]]:
+    """Role → dotted key → value that the edit asks for; none of a complete text, which names no keys."""
+    return (edit.requested if edit is not None else None) or {}
 
 
 class _StartTimes:

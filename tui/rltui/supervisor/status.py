@@ -25,11 +25,11 @@ evaluation in their list.
 
 class StatusBuilder:
     def __init__(self, runtime: Runtime) -> None:
-        self.setup, self.config = runtime.setup, runtime.config
-        self.observation, self.processes = runtime.observation, runtime.processes
-        self.servers = runtime.servers
-        self.remedies = RemedyAdvisor(
-            self.config.document, self.config.launcher, runtime.forecaster, runtime.gpu_readings
+        self._setup, self._config = runtime.setup, runtime.config
+        self._observation, self._processes = runtime.observation, runtime.processes
+        self._servers = runtime.servers
+        self._remedies = RemedyAdvisor(
+            self._config.document, self._config.launcher, runtime.forecaster, runtime.gpu_readings
         )
 
     def build(
@@ -46,28 +46,28 @@ class StatusBuilder:
         ended. `evals`: the running one first.
         """
         status = status_of(
-            self.setup.record,
-            self.setup.layout,
-            self.setup.framework,
+            self._setup.record,
+            self._setup.layout,
+            self._setup.framework,
             components=self._components(evals),
             is_alive=self.is_alive(),
             down=down,
-            progress=self.observation.current_progress,
-            logs=self.observation.logs.logs,
-            orphans=self.processes.orphans.orphans,
-            links=self.observation.links,
+            progress=self._observation.current_progress,
+            logs=self._observation.logs.logs,
+            orphans=self._processes.orphans.orphans,
+            links=self._observation.links,
         )
         live = {
-            "servers": self.servers.status(),
+            "servers": self._servers.status(),
             "transaction": transaction,
             "rollback": rollback,
             "evals": evals,
         }
-        return with_queue(self.setup.record, status.model_copy(update=live))
+        return with_queue(self._setup.record, status.model_copy(update=live))
 
     def is_done(self) -> bool:
         """True if the steps of the run are done, and nothing of it goes on."""
-        components, progress = self._components(()), self.observation.current_progress
+        components, progress = self._components(()), self._observation.current_progress
         return (
             run_state(components, is_complete=is_complete(progress.step, progress.max_steps)).state == "done"
         )
@@ -75,7 +75,7 @@ class StatusBuilder:
     def _components(self, evals: tuple[QueuedEval, ...]) -> tuple[ComponentStatus, ...]:
         return tuple(
             self._component(runner, evals)
-            for runner in self.processes.runners.values()
+            for runner in self._processes.runners.values()
             if not runner.spec.is_manual or not _is_over(runner)
         )
 
@@ -83,9 +83,9 @@ class StatusBuilder:
         """True if something of it runs, or will without a request. Somebody else's run: if it is
         written to.
         """
-        if self.setup.record.observed:
-            return is_alive(self.setup.record, (), self.observation.logs.logs)
-        return any(runner.lifecycle.expected for runner in self.processes.runners.values())
+        if self._setup.record.observed:
+            return is_alive(self._setup.record, (), self._observation.logs.logs)
+        return any(runner.lifecycle.expected for runner in self._processes.runners.values())
 
     def _component(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> ComponentStatus:
         name, lifecycle, record = runner.spec.id, runner.lifecycle, runner.record
@@ -95,12 +95,12 @@ class StatusBuilder:
         ended_at = None if lifecycle.alive or record is None else record.ended_at
         uptime = None if started is None or not lifecycle.alive else max(0.0, time.time() - started)
         retry_in_s = None if lifecycle.retry_at is None else lifecycle.retry_at - time.monotonic()
-        memory, remedies = self.remedies.advice(runner) or (None, ())
+        memory, remedies = self._remedies.advice(runner) or (None, ())
         return ComponentStatus(
             id=name,
             kind=runner.spec.kind,
             prepares=bool(runner.spec.creates),
-            writes_run=name in self.setup.run_jobs,
+            writes_run=name in self._setup.run_jobs,
             manual=runner.spec.is_manual,
             state=lifecycle.state,
             stalled=runner.evidence is not None,
@@ -125,7 +125,7 @@ class StatusBuilder:
             facts=self._facts(runner, evals),
             concerns=tuple(
                 concern
-                for concern in self.observation.health.concerns
+                for concern in self._observation.health.concerns
                 if concern.component == name and lifecycle.alive
             ),
             out_of_memory=memory,
@@ -135,7 +135,7 @@ class StatusBuilder:
     def _gpus(self, component: str) -> tuple[int, ...]:
         """Indices of its devices; none where the config cannot be read, which the event bus reports."""
         try:
-            devices = assigned_devices(component, self.config.launcher.context(self.config.document.files))
+            devices = assigned_devices(component, self._config.launcher.context(self._config.document.files))
         except ConfigError:
             return ()
         return tuple(device.index for device in devices)
@@ -145,22 +145,22 @@ class StatusBuilder:
         if not runner.spec.creates:
             return None
         try:
-            return self.setup.framework.run.preparation_steps(runner.spec.id, self.config.document.files)
+            return self._setup.framework.run.preparation_steps(runner.spec.id, self._config.document.files)
         except ConfigError:
             return None
 
     def _reason(self, runner: ComponentRunner) -> str | None:
         name = runner.spec.id
-        if runner.attempt is None and not runner.lifecycle.busy and self.config.is_made(name):
-            output_path = self.config.launcher.context(self.config.document.files).creates(name)
+        if runner.attempt is None and not runner.lifecycle.busy and self._config.is_made(name):
+            output_path = self._config.launcher.context(self._config.document.files).creates(name)
             return f"not needed: {output_path} exists"
-        if runner.lifecycle.state is ComponentState.WAITING and self.config.makes_configs:
+        if runner.lifecycle.state is ComponentState.WAITING and self._config.makes_configs:
             return runner.lifecycle.reason or "waiting for its config, which the framework is writing"
         return runner.lifecycle.reason
 
     def _facts(self, runner: ComponentRunner, evals: tuple[QueuedEval, ...]) -> tuple[str, ...]:
         """Short texts for its title; how far a start is, as its output says, comes first."""
-        details = self.observation.title_details(runner.spec.id)
+        details = self._observation.title_details(runner.spec.id)
         for evaluation in evals:
             if evaluation.state == "running" and runner.spec.id in (COMPONENT, SERVER):
                 details = (
@@ -170,8 +170,8 @@ class StatusBuilder:
                 )
         if runner.lifecycle.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *details)
-        if runner.spec.id == "inference" and self.servers.users:
-            details = (*details, f"used by {join_words(self.servers.users)}")
+        if runner.spec.id == "inference" and self._servers.users:
+            details = (*details, f"used by {join_words(self._servers.users)}")
         return details if runner.lifecycle.alive else ()
 
 
