@@ -13,7 +13,7 @@ from rltui.frameworks import launchers
 from rltui.frameworks.launchers.line import LauncherLine, Options, is_file_sign, is_option
 
 if TYPE_CHECKING:
-    from rltui.core.experiment.request import ConfigLine, Override
+    from rltui.core.experiment.request import ConfigLine
 
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 _CLOSE_OPTION = 0.8
@@ -160,7 +160,7 @@ def config_line_of(arguments: Arguments) -> ConfigLine:
     Raises:
         ConfigError: if a folder has no config.
     """
-    from rltui.core.experiment.request import ConfigLine, ConfigOverlay
+    from rltui.core.experiment.request import ConfigLine, ConfigOverlay, Override
     from rltui.services.config.files import named, with_companion_files  # only where a config is looked into
 
     config: ConfigArguments = arguments.config_line
@@ -172,12 +172,6 @@ def config_line_of(arguments: Arguments) -> ConfigLine:
         files=files,
         overlays=overlays,
         program="" if files or overlays else config.component,
-        overrides=overrides_of(config),
+        overrides=tuple(Override(key, values) for key, values in config.overrides.items()),
         edits=config.edits,
     )
-
-
-def overrides_of(config: ConfigArguments) -> tuple[Override, ...]:
-    from rltui.core.experiment.request import Override
-
-    return tuple(Override(key, values) for key, values in config.overrides.items())

@@ -178,7 +178,6 @@ def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry)
     """The fields of the entry that change with these values. One of an older version gets its request from
     the words that it has.
 
-
     Raises:
         ConfigError: if its config breaks a rule with them.
         UsageError: if it is of an older version, and its words are not known or understood any more.

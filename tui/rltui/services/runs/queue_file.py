@@ -70,7 +70,7 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
                 else "was restored from its last known state"
             )
             message = f"the queue file {damage}: the queue {outcome}{location_text}"
-            add_to_journal(message)
+            _add_to_journal(message)
             before = (fallback or before).model_copy(update={"told": message})
         after = change(before.since_boot(boot_identity()))
         if damage or after != before:
@@ -104,13 +104,13 @@ def _journal_changes(before: RunQueue, after: RunQueue) -> None:
     for entry in after.entries:
         old = old_entries.pop(entry.id, None)
         if old is None:
-            add_to_journal(f"{entry.name} was added", entry=entry.id, state=entry.state)
+            _add_to_journal(f"{entry.name} was added", entry=entry.id, state=entry.state)
         elif old.state != entry.state:
-            add_to_journal(f"{entry.name}: {entry.state}", entry=entry.id, state=entry.state, why=entry.why)
+            _add_to_journal(f"{entry.name}: {entry.state}", entry=entry.id, state=entry.state, why=entry.why)
     for entry in old_entries.values():
-        add_to_journal(f"{entry.name} was removed", entry=entry.id)
+        _add_to_journal(f"{entry.name} was removed", entry=entry.id)
     if before.paused != after.paused:
-        add_to_journal(f"the queue was paused: {after.paused}" if after.paused else "the queue was resumed")
+        _add_to_journal(f"the queue was paused: {after.paused}" if after.paused else "the queue was resumed")
 
 
 def _journal() -> Path:
@@ -118,7 +118,7 @@ def _journal() -> Path:
     return paths.queue_folder() / "journal.jsonl"
 
 
-def add_to_journal(text: str, **fields: str) -> None:
+def _add_to_journal(text: str, **fields: str) -> None:
     """Append to the queue's `journal.jsonl`. On a full disk only the line is missing."""
     path = _journal()
     with suppress(OSError):

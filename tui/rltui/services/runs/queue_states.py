@@ -39,11 +39,11 @@ def status_beside_queue(record: ExperimentRecord, status: dict[str, Any]) -> dic
 def rows_beside_queue(rows: Iterable[RunRow]) -> list[RunRow]:
     """Rows of the index, which knows nothing of the queue, with the states that the queue gives them."""
     queued = saved_entries()
-    return [replace_state(row, queued[row.entry]) if row.entry in queued else row for row in rows]
+    return [_row_beside_entry(row, queued.get(row.entry)) for row in rows]
 
 
-def replace_state(row: RunRow, entry: dict[str, Any]) -> RunRow:
-    if row.is_alive:
+def _row_beside_entry(row: RunRow, entry: Mapping[str, Any] | None) -> RunRow:
+    if entry is None or row.is_alive:
         return row
     state, reason = beside_entry(Verdict(row.state, row.reason), entry)
     return replace(row, state=state, reason=reason)
