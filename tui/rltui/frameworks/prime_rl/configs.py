@@ -55,6 +55,8 @@ _OF_OVERLAYS = frozenset(
 """Keys about place and manner of a run only."""
 _NAMES = {"orch": "orchestrator", "infer": "inference", "train": "trainer"}
 """Part of a file name → role: only used if the keys do not tell."""
+_AMONG_EQUALS = ("inference", "trainer", "orchestrator")
+"""Order of preference if keys and name tell nothing: a model alone is for inference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +180,9 @@ def _part(path: str, data: Mapping[str, Any], generation: str) -> str | None:
     """The program that a separate file is for; decided by its name if several fit."""
     stem = PurePath(path).stem.lower()
     named_role = next((role for name_part, role in _NAMES.items() if name_part in stem), None)
-    fits = {part: best(generation, part, data)[1] for part in PARTS}
-    least = min(fit_.strange for fit_ in fits.values())
-    likely = [part for part, fit_ in fits.items() if fit_.strange == least and fit_.known > fit_.strange]
     if not data:
         return named_role
-    if named_role in likely or not likely:
-        return named_role if named_role in likely else None
-    return max(likely, key=lambda part: _AMONG_EQUALS.index(part))
-
-
-_AMONG_EQUALS = ("orchestrator", "trainer", "inference")
-"""Order of preference if keys and name tell nothing, the last first: a model alone is for inference."""
+    fits = {part: best(generation, part, data)[1] for part in _AMONG_EQUALS}
+    least = min(fit_.strange for fit_ in fits.values())
+    likely = [part for part, fit_ in fits.items() if fit_.strange == least and fit_.known > fit_.strange]
+    return named_role if named_role in likely else next(iter(likely), None)
