@@ -22,7 +22,7 @@ SLURM_PLACES: Mapping[str, str] = {
     "rltui.services.hosts.slurm": "its home: commands, scripts, answers",
     "rltui.services.hosts.job_arrays": "its home: one script for the jobs of a sweep",
     "rltui.services.hosts.nodes.gpu_report": "runs in a job, whose processes are known by their variables",
-    "rltui.core.host*": "its entry in a layout, and which options a command line has for it",
+    "rltui.core.hosts.*": "its entry in a layout, and which options a command line has for it",
     "rltui.core.experiment.layout": "the key of that entry",
     "rltui.core.runs.queue": "variables of its commands, which a queued start keeps",
     "rltui.core.hints": "the options of a command that a message proposes",

@@ -13,6 +13,6 @@ and restarts need not know where components run.
 SIGTERM asks the component to stop, by the layout's signal and grace; SIGUSR1 ends it there at once. A runner
 that is killed ends nothing: the next one, in the same folder, finds the started component by `remote.json`.
 
-There is one such process for every component that runs elsewhere: it imports the standard library,
-`services/hosts/job_status.py`, `remote_runner.py`, `kinds.py` and the modules of its host, nothing else.
+There is one such process for every component that runs elsewhere, so it imports little: besides the standard
+library only `remote_runner.py` and the modules of its host with what these need, no third-party package.
 """

@@ -1,6 +1,6 @@
 """Jobs of a sweep as one array of SLURM: their runners combine their scripts, and one of them submits.
 
-The remote runner of a job imports it: standard library only.
+The remote runner of a job imports it, so it needs no third-party package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Jobs of SLURM: the script and command that submit one, and the parsing of SLURM's output.
 
-The remote runner of a job imports it: standard library only. Times are seconds since 1970.
+The remote runner of a job imports it, so it needs no third-party package. Times are seconds since 1970.
 """
 
 from __future__ import annotations
