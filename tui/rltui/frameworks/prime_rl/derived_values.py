@@ -172,8 +172,8 @@ def _rollouts(v: Values, knobs: BatchKnobs, names: Names) -> Iterator[DerivedVal
     batch_derived = batch_values(v, knobs, max_tokens=longest)
     if len({*groups.values()}) > 1:
         batch_derived = (
-            _prompts(v[knobs.batch_size], groups) if value_.name == _PROMPTS else value_
-            for value_ in batch_derived
+            _prompts(v[knobs.batch_size], groups) if value.name == _PROMPTS else value
+            for value in batch_derived
         )
     yield from batch_derived
     if not v[knobs.seq_len]:

@@ -172,5 +172,5 @@ def _concept_keys(concept: str) -> tuple[str, ...]:
 
 
 def _argument(data: Mapping[str, Any], name: str) -> int | None:
-    numbers_ = (values.optional_count(data, key) for key in _engine_keys(name))
-    return next((number for number in numbers_ if number is not None), None)
+    numbers = (values.optional_count(data, key) for key in _engine_keys(name))
+    return next((number for number in numbers if number is not None), None)

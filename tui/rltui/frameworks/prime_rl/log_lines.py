@@ -106,7 +106,7 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
     the `rl` launcher, which repeats its children.
     """
     del component
-    if not any(mark_ in line for mark_ in MARKS):
+    if not any(mark in line for mark in MARKS):
         return None
     text, *further_lines = plain_text(line).split(LINE_BREAK)
     if json_line := _JSON.match(text):

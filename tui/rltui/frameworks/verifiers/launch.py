@@ -132,7 +132,7 @@ class VfRlLaunch:
     def _split(self, files: ConfigFiles, devices: Sequence[str]) -> Mapping[str, TemplateValue]:
         """The first devices for vf-vllm, the next for vf-train: they cannot share one."""
         requested = [
-            self.config.sound_value(files, f"{component_}.gpus") for component_ in ("inference", "trainer")
+            self.config.sound_value(files, f"{component}.gpus") for component in ("inference", "trainer")
         ]
         first, second = (number if isinstance(number, int) else 1 for number in requested)
         if not devices:
