@@ -90,12 +90,7 @@ VIEW: View[QueuedRun] = View(
 
 def entry_document(entry: QueueEntry) -> dict[str, Any]:
     """The entry for programs: its request in the words of the command line, a fork as what it changes."""
-    request = entry.request
-    fork = None
-    if request is not None and request.origin.parent:
-        step = request.origin.parent_step
-        fork = {"parent": request.origin.parent, "edits": dict(request.config.edits), "step": step}
-    return {**entry.model_dump(mode="json", exclude={"request"}), "fork": fork}
+    return {**entry.model_dump(mode="json", exclude={"request"}), "fork": _fork(entry)}
 
 
 def entry_details(entry: QueueEntry, now: float) -> Details:
@@ -119,13 +114,20 @@ def entry_details(entry: QueueEntry, now: float) -> Details:
     ]
 
 
-def _command(entry: QueueEntry) -> list[str]:
+def _fork(entry: QueueEntry) -> dict[str, Any] | None:
+    """Parent, edits and step; `None` for an entry that is no fork."""
     request = entry.request
-    if request is not None and request.origin.parent:
-        step = request.origin.parent_step
-        begin = [] if step is None else ["--from", str(step)]
-        edits = (word for key, value in request.config.edits.items() for word in ("--set", f"{key}={value}"))
-        return ["fork", request.origin.parent, *begin, *edits]
+    if request is None or not request.origin.parent:
+        return None
+    origin = request.origin
+    return {"parent": origin.parent, "edits": dict(request.config.edits), "step": origin.parent_step}
+
+
+def _command(entry: QueueEntry) -> list[str]:
+    if (fork := _fork(entry)) is not None:
+        begin = [] if fork["step"] is None else ["--from", str(fork["step"])]
+        edits = (word for key, value in fork["edits"].items() for word in ("--set", f"{key}={value}"))
+        return ["fork", fork["parent"], *begin, *edits]
     return ["up", *entry.words, *(["--", *entry.overrides] if entry.overrides else [])]
 
 
