@@ -37,7 +37,7 @@ async def test_a_row_is_put_where_something_has_changed(supervisor: Supervisor) 
     before = stamp()
     await feed.poll()
     assert stamp() == before
-    change_metadata(control.path, lambda sheet: replace(sheet, tags=("good",)))
+    change_metadata(control.path, lambda metadata: replace(metadata, tags=("good",)))
     await feed.poll()
     assert RunIndex().named("one")[0].tags == ("good",)
     RunIndex().put([(replace(RunIndex().named("one")[0], is_alive=True), None)])
@@ -54,10 +54,12 @@ async def test_what_a_person_writes_while_a_row_is_read_stays(
     """`archive`, and the list that still showed the run."""
     feed, read = IndexFeed(supervisor), RunReader.row
     await feed.poll()
-    change_metadata(supervisor.runtime.setup.control.path, lambda sheet: replace(sheet, note="read again"))
+    change_metadata(
+        supervisor.runtime.setup.control.path, lambda metadata: replace(metadata, note="read again")
+    )
 
-    def archived_meanwhile(reader: RunReader, sheet: RunMetadata, **others: Any) -> RunRow:
-        row = read(reader, sheet, **others)
+    def archived_meanwhile(reader: RunReader, metadata: RunMetadata, **others: Any) -> RunRow:
+        row = read(reader, metadata, **others)
         monkeypatch.setattr(RunReader, "row", read)
         organize.change_run(RunIndex(), RunIndex().named("one")[0], RunChange(is_archived=True))
         return row

@@ -27,7 +27,7 @@ from rltui.services.experiment.registry import listed_experiments
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.index import RunIndex
 
-SHEET: dict[str, Any] = {
+METADATA: dict[str, Any] = {
     "id": "0123456789", "created_at": 1.8e9, "parent": "abcdefghij", "parent_step": 3, "again": "",
     "group": "g", "entry": "e", "tags": ["a"], "note": "n", "is_best": True,
     "archived_at": None, "trashed_at": None,
@@ -90,7 +90,7 @@ def tried(root: Path, run: Path) -> None:
 @pytest.mark.parametrize("count", example_counts(3, 300))
 def test_a_sheet_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     @examples(count)
-    @given(changed(SHEET) | values)
+    @given(changed(METADATA) | values)
     def check(sheet: object) -> None:
         root = box(place, monkeypatch)
         write_finished_run(root / "dl" / "theirs")

@@ -185,10 +185,10 @@ def _remove(record: ExperimentRecord) -> None:
 
 def _save_origin(control: ControlFolder, record: ExperimentRecord, origin: RunOrigin) -> None:
     """Save the origin in the metadata of the run; of a resumed run, only who resumed it."""
-    sheet = read_metadata(control.path)
-    if sheet is None:
+    metadata = read_metadata(control.path)
+    if metadata is None:
         save_metadata(control.path, new_metadata(record.created_at, origin))
-    elif origin.entry not in ("", sheet.entry):
+    elif origin.entry not in ("", metadata.entry):
         change_metadata(control.path, lambda now: replace(now, entry=origin.entry, group=origin.group))
 
 

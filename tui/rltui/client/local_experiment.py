@@ -254,8 +254,8 @@ class LocalExperiment(Experiment):
     def read_run_id(self) -> str:
         from rltui.services.runs.metadata import read_metadata  # the first frame need not wait for it
 
-        sheet = read_metadata(self._control.path)
-        return "" if sheet is None else sheet.id
+        metadata = read_metadata(self._control.path)
+        return "" if metadata is None else metadata.id
 
     def describe(self) -> RunDescription:
         return self._reader().describe()

@@ -364,14 +364,14 @@ def _record(entry: QueueEntry) -> ExperimentRecord | None:
         record = find_experiment(entry.name)
         if record is None or not same_folder(record.output_dir, entry.folder):
             return None
-        sheet = _sheet(entry)
+        metadata = _metadata(entry)
     except RltuiError as error:
         logger.error("%s: %s", entry.name, error)
         return None
-    return record if sheet is not None and sheet.entry == entry.id else None
+    return record if metadata is not None and metadata.entry == entry.id else None
 
 
-def _sheet(entry: QueueEntry) -> RunMetadata | None:
+def _metadata(entry: QueueEntry) -> RunMetadata | None:
     return read_metadata(ControlFolder(Path(entry.folder)).path)
 
 
@@ -383,15 +383,15 @@ def _attempts(entry: QueueEntry) -> int:
 def _started_record(entry: QueueEntry) -> str:
     """Id of the run, where the last start of the entry has begun something; empty: it has not."""
     record = _record(entry)
-    sheet = _sheet(entry) if record is not None else None
-    if record is None or sheet is None:
+    metadata = _metadata(entry) if record is not None else None
+    if record is None or metadata is None:
         return ""
     try:
         status, is_living = _status(record)
     except RltuiError:  # somebody is there
-        return sheet.id
+        return metadata.id
     is_under_way = is_living and (status["alive"] or bool(status["transaction"]))
-    return sheet.id if is_under_way or _attempts(entry) > entry.attempts_before else ""
+    return metadata.id if is_under_way or _attempts(entry) > entry.attempts_before else ""
 
 
 def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:

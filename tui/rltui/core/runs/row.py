@@ -65,7 +65,7 @@ class RunMetadata(RunOrigin):
         Raises:
             ValueError: naming the error in it.
         """
-        values = check_document(data, _SHEET_KINDS, _REQUIRED)
+        values = check_document(data, _METADATA_KINDS, _REQUIRED)
         return cls(**{**values, "tags": tuple(sorted(values.get("tags", ())))})
 
 
@@ -189,7 +189,7 @@ class RunRow(RunMetadata):
             ValueError, TypeError, KeyError, AttributeError: if it is none.
         """
         values = {key: value for key, value in data.items() if key in _FIELDS}
-        check_document(values, _SHEET_KINDS, _REQUIRED)
+        check_document(values, _METADATA_KINDS, _REQUIRED)
         for key in ("sparkline", "checkpoints", "gpus", "tags"):
             values[key] = tuple(values.get(key, ()))
         for key in ("metrics", "changed"):
@@ -208,7 +208,7 @@ class RunRow(RunMetadata):
 _FIELDS = frozenset(field_.name for field_ in fields(RunRow))
 _RUN_ID = Kind(lambda value: run_id(value) is not None, f"an id of {ID_LENGTH} letters and digits")
 _OTHER_RUN_ID = Kind(lambda value: value == "" or _RUN_ID.fits(value), _RUN_ID.words)
-_SHEET_KINDS: Mapping[str, Kind] = {
+_METADATA_KINDS: Mapping[str, Kind] = {
     "id": _RUN_ID,
     "created_at": TIME,
     "parent": _OTHER_RUN_ID,

@@ -42,7 +42,7 @@ class IndexFeed:
         self._lock = threading.Lock()
         self._reader: RunReader | None = None
         self._index: RunIndex | None = None
-        self._sheet: RunMetadata | None = None
+        self._metadata: RunMetadata | None = None
         self._row_inputs: object = None
         """The state that the row was made of."""
         self._saved_row: RunRow | None = None
@@ -110,7 +110,7 @@ class IndexFeed:
         self._read_at = time.monotonic()
         if inputs != self._row_inputs:
             self._reader.read_config()
-            self._sheet = self._read_sheet()
+            self._metadata = self._read_own_metadata()
         row = self._row(self._reader, self._index, None if is_last else state[0])
         if (
             self._saved_row is None
@@ -126,9 +126,11 @@ class IndexFeed:
 
     def _row(self, reader: RunReader, index: RunIndex, state: Verdict | None) -> RunRow:
         """`state`: according to the supervisor; `None`: nothing of the run lives."""
-        sheet = self._sheet
-        assert sheet is not None
-        row = reader.row(sheet, parent=index.config(sheet.parent), before=self._saved_row, reported=state)
+        metadata = self._metadata
+        assert metadata is not None
+        row = reader.row(
+            metadata, parent=index.config(metadata.parent), before=self._saved_row, reported=state
+        )
         process = read_process_id(os.getpid())
         started_at = time.time() - age_s(process) if process is not None else 0.0
         return replace(row, supervisor=(os.getpid(), started_at)) if state is not None else row
@@ -143,10 +145,10 @@ class IndexFeed:
             return False
         return True
 
-    def _read_sheet(self) -> RunMetadata:
+    def _read_own_metadata(self) -> RunMetadata:
         """The metadata of the run; made here where an older rltui made none."""
-        if (sheet := read_metadata(self._control)) is not None:
-            return sheet
+        if (metadata := read_metadata(self._control)) is not None:
+            return metadata
         return make_metadata(self._control, new_metadata(self._supervisor.runtime.setup.record.created_at))
 
 
