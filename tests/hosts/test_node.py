@@ -26,6 +26,7 @@ from tests.waiting import retry_until
 
 from rltui.hosts.shim.unpack import unpack
 from rltui.services import processes
+from rltui.services.hosts.nodes import shim_program
 
 COUNT = """\
 import sys, time
@@ -431,6 +432,21 @@ def test_a_node_with_python_3_9_will_do(node: FakeNode, folder: Path) -> None:
     with NodeAttempt(folder, node, python(COUNT, 200, 0), python=str(OLD[0])) as trainer:
         assert trainer.code() == 0
         assert trainer.log == counted(200)
+
+
+def test_each_folder_of_what_a_node_gets_is_a_package(tmp_path: Path) -> None:
+    program = shim_program("import rltui.hosts.shim.agent\nprint(rltui.__file__, rltui.hosts.__file__)")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-I", "-"]
+    printed = subprocess.run(
+        command, input=program, env=environment, capture_output=True, text=True, check=True
+    )
+    (root,) = (tmp_path / "rltui").iterdir()
+    assert printed.stdout.split() == [f"{root}/rltui/{name}" for name in ("__init__.py", "hosts/__init__.py")]
+    assert {path.name for path in (root / "rltui").iterdir() if path.name != "__pycache__"} == {
+        "__init__.py",
+        "hosts",
+    }
 
 
 def test_what_old_versions_left_goes_as_a_new_one_comes(
