@@ -110,13 +110,7 @@ class Resolver:
             try:
                 is_cached = _is_fresh(results)
                 number = _moving_number(resolution)
-                common_edits = {
-                    role: {key: value for key, value in role_edits.items() if key != resolution.moves}
-                    for role, role_edits in resolution.edits.items()
-                }
-                common_hash = _input_hash(
-                    resolution, _texts(replace(resolution, edits=common_edits), files), run
-                )
+                common_hash = "" if number is None else _common_hash(resolution, files, run)
                 if not is_cached and (
                     number is None or not self._make_by_moving(resolution, common_hash, number, results)
                 ):
@@ -361,6 +355,15 @@ def _input_hash(resolution: Resolution, contents: Mapping[str, str], run: tuple[
     prefix = None if isinstance(run, Missing) or not resolution.commands else run
     content = json.dumps([contents, options, prefix], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _common_hash(resolution: Resolution, files: ConfigFiles, run: tuple[str, ...] | Missing) -> str:
+    """The same of the inputs without the number at `Resolution.moves`."""
+    edits = {
+        role: {key: value for key, value in role_edits.items() if key != resolution.moves}
+        for role, role_edits in resolution.edits.items()
+    }
+    return _input_hash(resolution, _texts(replace(resolution, edits=edits), files), run)
 
 
 _NOT_IN_OUTPUTS = frozenset({"edits", "notes", "unsupported", "timeout_s", "shared", "folders"})
