@@ -83,7 +83,6 @@ def parse_moment(text: str, now: float) -> float | None:
             candidate = time.mktime(time.strptime(today + text, f"%Y-%m-%d {form}"))
         except ValueError:
             continue
-        return (
-            candidate if candidate <= now else candidate - _UNIT_S["d"]
-        )  # the last time that the clock showed it
+        # the last time that the clock showed it
+        return candidate if candidate <= now else candidate - _UNIT_S["d"]
     return None

@@ -232,9 +232,8 @@ class _Correction:
         self._originals["foreground"] = self._foreground
         self._fix(SOLIDS, _Below(grounds, colors), TEXT)
         surfaces = [*grounds, *(self._make_tint(name, theme) for name in TINTS)]
-        if (
-            colors is ColorSystem.STANDARD
-        ):  # none can be moved a little: on tints, that is left to the painter
+        if colors is ColorSystem.STANDARD:
+            # none can be moved a little: on tints, that is left to the painter
             surfaces = grounds
         self._fix(TEXTS, _Below(surfaces, colors), TEXT)
         self._fix(LINES, _Below(surfaces, colors), GRAPHICS)

@@ -109,9 +109,8 @@ class Body(Widget):
         if name == KNOBS:
             return KnobPanel(classes="pane frame", readonly=self._state.experiment.readonly)
         if name == CHARTS:
-            chart_class: Callable[..., Widget] = resolve_name(
-                "rltui.ui.charts.panel:ChartPanel"
-            )  # numpy: only now
+            # numpy: only now
+            chart_class: Callable[..., Widget] = resolve_name("rltui.ui.charts.panel:ChartPanel")
             return chart_class(self._state, classes="pane frame")
         if name in self._log_ids:
             return LogFilePane(name, self._state)
@@ -355,9 +354,8 @@ class Body(Widget):
                 target = pane.rows
             case _:
                 target = pane
-        self.screen.set_focus(
-            target, scroll_visible=False
-        )  # at once: the next key may have been typed already
+        # at once: the next key may have been typed already
+        self.screen.set_focus(target, scroll_visible=False)
 
     def focus_beside(self, pane: Widget | None, step: int) -> None:
         """Focus the pane `step` further on, round and round."""
