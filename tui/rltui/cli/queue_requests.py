@@ -112,8 +112,7 @@ def plan_request(words: Sequence[str], overrides: Sequence[str], *, with_needs: 
     with requested_config(request, up) as run:
         with working("planning the run"):
             record, earlier = draft.plan_record(run)
-            if not request.force:
-                creation.refuse_errors(record)
+            creation.refuse_invalid(record)
         run.trust_programs()
         is_job = is_submitted(record)
         needs_devices = with_needs and not request.is_on_one_gpu

@@ -90,8 +90,7 @@ def examine(run: ConfiguredRequest) -> ExperimentRecord:
         raise earlier.refusal()
     if request.earlier_run == "resume":
         _refuse_resume(record, earlier)
-    if not request.force:
-        refuse_errors(record)
+    refuse_invalid(record)
     if before is None:
         return record
     return replace(
@@ -319,13 +318,15 @@ def _folder_in_use(owner: ExperimentRecord) -> ConflictError:
     )
 
 
-def refuse_errors(record: ExperimentRecord) -> None:
+def refuse_invalid(record: ExperimentRecord) -> None:
     """The framework's own models have the last word, where they can be asked. A config without a value that
-    the layout needs is an error, too.
+    the layout needs is an error, too. Nothing is refused with `--force`.
 
     Raises:
         ConfigError: if the config breaks a rule.
     """
+    if record.forced:
+        return
     errors: list[Problem] = []
     for ask_models in (False, True):
         report = check(

@@ -191,13 +191,13 @@ def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry)
     if request.source:
         config = replace(request.config, edits={**request.config.edits, **edits})
         request = replace(request, config=config)
-        _refuse_errors(request, entry)
+        _refuse_invalid(request, entry)
         return {"request": request, "told": fork_text(request)}
     keys = {key.replace("-", "_"): value for key, value in edits.items()}
     others = (override for override in request.config.overrides if override.key not in keys)
     new_overrides = (Override(key, (value,)) for key, value in keys.items())
     request = replace(request, config=replace(request.config, overrides=(*others, *new_overrides)))
-    _refuse_errors(request, entry)
+    _refuse_invalid(request, entry)
     unchanged_words = (
         assignment
         for assignment in entry.overrides
@@ -223,7 +223,7 @@ def _request_of_words(queue: RunQueue, entry: QueueEntry) -> ExperimentRequest:
         return plan_request([*entry.words, *(["--new"] if is_new else [])], entry.overrides).request
 
 
-def _refuse_errors(request: ExperimentRequest, entry: QueueEntry) -> None:
+def _refuse_invalid(request: ExperimentRequest, entry: QueueEntry) -> None:
     """Refuse values with which its config breaks a rule.
 
     Raises:
@@ -235,9 +235,7 @@ def _refuse_errors(request: ExperimentRequest, entry: QueueEntry) -> None:
 
     is_new = entry.attempts_before and request.earlier_run != "resume"  # what is in its folder is its own
     with configured(replace(request, earlier_run="new") if is_new else request) as run:
-        record, _ = plan_record(run)
-        if not request.force:
-            creation.refuse_errors(record)
+        creation.refuse_invalid(plan_record(run)[0])
 
 
 @command(
