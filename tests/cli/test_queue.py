@@ -82,3 +82,22 @@ def test_an_entry_of_an_older_version_is_queued_again_from_any_folder(
     assert (entry.request.layout, entry.request.workspace) == (str(tmp_path / "job.toml"), tmp_path)
     assert (entry.words, entry.overrides) == (old.words, ("--lr", "2.0", "--seed=5"))
     assert main(["queue", "retry", "a", "--set", "nosuch=5"]) == 3
+
+
+def test_a_value_that_was_set_as_it_was_queued_is_set_again(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an override beside the edit: the knob was set twice."""
+    monkeypatch.setattr(commands, "ensure_scheduler", lambda: None)
+    (tmp_path / "job.toml").write_text(LAYOUT)
+    (tmp_path / "run.toml").write_text("seed = 0\nlr = 1.0\n")
+    monkeypatch.chdir(tmp_path)
+    add = ["queue", "add", "run.toml", "-l", "job.toml", "-n", "a", "--set", "lr=2.0", "--", "--seed=3"]
+    assert main(add) == 0
+    assert main(["queue", "retry", "a", "--set", "lr=4.0", "--set", "seed=5"]) == 0
+    (entry,) = read_queue().entries
+    assert entry.request is not None
+    config = entry.request.config
+    assert (config.edits, config.overrides) == ({"lr": "4.0"}, (Override("seed", ("5",)),))
+    assert entry.words == ("run.toml", "-l", "job.toml", "-n", "a", "--set", "lr=4.0")
+    assert entry.overrides == ("--seed=5",)

@@ -188,16 +188,18 @@ def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry)
     request = entry.request or _request_of_words(queue, entry)
     if not edits:
         return {"request": request}
-    if request.source:
-        config = replace(request.config, edits={**request.config.edits, **edits})
-        request = replace(request, config=config)
-        _refuse_invalid(request, entry)
-        return {"request": request, "told": fork_text(request)}
-    keys = {key.replace("-", "_"): value for key, value in edits.items()}
-    others = (override for override in request.config.overrides if override.key not in keys)
+    config = request.config
+    # what was set by `--set` is set so again: a knob that has both is set twice
+    set_again = {key: value for key, value in edits.items() if request.source or key in config.edits}
+    overridden = {key: value for key, value in edits.items() if key not in set_again}
+    keys = {key.replace("-", "_"): value for key, value in overridden.items()}
+    others = (override for override in config.overrides if override.key not in keys)
     new_overrides = (Override(key, (value,)) for key, value in keys.items())
-    request = replace(request, config=replace(request.config, overrides=(*others, *new_overrides)))
+    config = replace(config, edits={**config.edits, **set_again}, overrides=(*others, *new_overrides))
+    request = replace(request, config=config)
     _refuse_invalid(request, entry)
+    if request.source:
+        return {"request": request, "told": fork_text(request)}
     unchanged_words = (
         assignment
         for assignment in entry.overrides
@@ -206,9 +208,17 @@ def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry)
     own_values = {**dict(assignment.split("=", 1) for assignment in entry.told.split()), **edits}
     return {
         "request": request,
-        "overrides": (*unchanged_words, *as_options(list(edits.items()))),
+        "words": tuple(_reassigned(word, set_again) for word in entry.words),
+        "overrides": (*unchanged_words, *as_options(list(overridden.items()))),
         "told": " ".join(f"{key}={value}" for key, value in own_values.items()) if entry.told else "",
     }
+
+
+def _reassigned(word: str, values: Mapping[str, str]) -> str:
+    """The word, with its new value if it assigns one of these keys: `lr=1e-6`, `--set=lr=1e-6`."""
+    assignment = word.removeprefix("--set=")
+    key, equals, _ = assignment.partition("=")
+    return word.removesuffix(assignment) + f"{key}={values[key]}" if equals and key in values else word
 
 
 def _request_of_words(queue: RunQueue, entry: QueueEntry) -> ExperimentRequest:
