@@ -92,7 +92,7 @@ def test_a_value_that_was_set_as_it_was_queued_is_set_again(
     (tmp_path / "job.toml").write_text(LAYOUT)
     (tmp_path / "run.toml").write_text("seed = 0\nlr = 1.0\n")
     monkeypatch.chdir(tmp_path)
-    add = ["queue", "add", "run.toml", "-l", "job.toml", "-n", "a", "--set", "lr=2.0", "--", "--seed=3"]
+    add = ["queue", "add", "run.toml", "-l", "job.toml", "-n", "a", "--set", "lr=2.0", "--", "--seed", "3"]
     assert main(add) == 0
     assert main(["queue", "retry", "a", "--set", "lr=4.0", "--set", "seed=5"]) == 0
     (entry,) = read_queue().entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -200,18 +200,23 @@ def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry)
     _refuse_invalid(request, entry)
     if request.source:
         return {"request": request, "told": fork_text(request)}
-    unchanged_words = (
-        assignment
-        for assignment in entry.overrides
-        if assignment.partition("=")[0].removeprefix("--") not in edits
-    )
     own_values = {**dict(assignment.split("=", 1) for assignment in entry.told.split()), **edits}
     return {
         "request": request,
         "words": tuple(_reassigned(word, set_again) for word in entry.words),
-        "overrides": (*unchanged_words, *as_options(list(overridden.items()))),
+        "overrides": (*_without(entry.overrides, keys), *as_options(list(overridden.items()))),
         "told": " ".join(f"{key}={value}" for key, value in own_values.items()) if entry.told else "",
     }
+
+
+def _without(overrides: Iterable[str], keys: Collection[str]) -> Iterator[str]:
+    """The words without the options of these keys, and without their values."""
+    is_kept = True
+    for word in overrides:
+        if word.startswith("--"):
+            is_kept = word.partition("=")[0].removeprefix("--").replace("-", "_") not in keys
+        if is_kept:
+            yield word
 
 
 def _reassigned(word: str, values: Mapping[str, str]) -> str:
