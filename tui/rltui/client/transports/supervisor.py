@@ -85,11 +85,8 @@ class SupervisorClient(SupervisorApi):
         try:
             writer.write(b'{"id":0,"method":"subscribe"}\n')
             await writer.drain()
-            while True:
-                try:
-                    async with asyncio.timeout(heartbeat.SILENCE_S / 3):
-                        line = await reader.readline()
-                except TimeoutError:
+            while (line := await _next_line(reader)) != b"":
+                if line is None:
                     was_silent = is_silent
                     is_silent = heartbeat.has_fallen_silent(self.record.name, self.record.output_dir)
                     if status is not None and is_silent != was_silent:
@@ -97,8 +94,6 @@ class SupervisorClient(SupervisorApi):
                         stalled = {"state": "stalled", "reason": no_answer(pid)}
                         yield status.model_copy(update=stalled) if is_silent else status
                     continue
-                if not line:
-                    break
                 message = message_of(line)
                 if "error" in message:
                     result_of(message)
@@ -167,3 +162,12 @@ class SupervisorClient(SupervisorApi):
             raise RltuiError(
                 "cannot start a supervisor", details=process.errors.decode(errors="replace").splitlines()
             )
+
+
+async def _next_line(reader: asyncio.StreamReader) -> bytes | None:
+    """The next line, empty at the end; `None` if none came for so long that the supervisor may hang."""
+    try:
+        async with asyncio.timeout(heartbeat.SILENCE_S / 3):
+            return await reader.readline()
+    except TimeoutError:
+        return None
