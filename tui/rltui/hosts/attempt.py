@@ -20,6 +20,7 @@ from rltui.services import processes
 from rltui.services.experiment.attempt_end import exit_info, note_oom_kills
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.launch import SPEC_FILE, Launch, read_launch
+from rltui.services.experiment.registry import name_if_needed
 from rltui.services.experiment.shell import read_shell
 from rltui.services.own_files import write_atomically
 from rltui.services.processes import termination
@@ -38,7 +39,7 @@ class Attempt:
     def __init__(self, record: ExperimentRecord, spec: ComponentSpec, number: int) -> None:
         self.spec = spec
         self.number = number
-        self.tag, self._control = record.tag, record.control
+        self.tag, self._control, self._experiment = record.tag, record.control, record.name
         self.folder = self._control.attempt_dir(spec.id, number)
         self.log = self._control.log_file(spec.id, number)
         self.launch = read_launch(self.folder)
@@ -172,9 +173,10 @@ class Attempt:
         deadline = time.monotonic() + timeout_s
         while (record := processes.read_attempt(self.folder)) is None:
             if time.monotonic() > deadline:
+                name = name_if_needed(self._experiment)
                 raise RltuiError(
                     f"the shim of {self.spec.id} did not start within {timeout_s:.0f} s",
-                    hint=f"inspect it: {hints.ATTACH(component=self.spec.id)}",
+                    hint=f"inspect it: {hints.ATTACH(component=self.spec.id, name=name)}",
                 )
             await asyncio.sleep(_SPAWN_POLL_S)
         self.record = record

@@ -188,9 +188,13 @@ def order_text(every: int) -> str:
     return "every checkpoint" if every == 1 else f"1 in {every} checkpoints"
 
 
-def eval_summary(report: EvalReport) -> list[str]:
-    """Lines about running and waiting evaluations, and the standing order."""
+def eval_summary(report: EvalReport, name: str | None = None) -> list[str]:
+    """Lines about running and waiting evaluations, and the standing order.
+
+    `name`: of the run, where a command has to name it.
+    """
     lines = [f"{queued.id}: {queued.label}: {queued.words}" for queued in report.queue]
     if report.every:
-        lines.append(f"{order_text(report.every)} is evaluated automatically (turn off: {hints.EVAL_NEVER})")
+        never = hints.EVAL_NEVER(name=name)
+        lines.append(f"{order_text(report.every)} is evaluated automatically (turn off: {never})")
     return lines

@@ -20,7 +20,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import known_experiments
+from rltui.services.experiment.registry import known_experiments, name_if_needed
 
 
 @command(
@@ -51,7 +51,9 @@ def attach(arguments: Arguments) -> int:
         raise UsageError("--workspace, --detach and -- need --shell", hint=str(hints.SHELL(name=None)))
     record, components = choose(arguments, acts=True)
     if len(components) != 1:
-        raise UsageError("attach shows one component", hint=f"name it: {hints.ATTACH_TO}")
+        raise UsageError(
+            "attach shows one component", hint=f"name it: {hints.ATTACH_TO(name=name_if_needed(record.name))}"
+        )
     return _show_pane(record, components[0], readonly=arguments.readonly)
 
 
@@ -77,7 +79,10 @@ def _shell(arguments: Arguments) -> int:
         _become(Path(arguments.workspace or "."), arguments.rest or (login_shell(),))
     record, components = choose(arguments, acts=True)
     if len(components) > 1:
-        raise UsageError("a shell has the environment of one component", hint=f"name one: {hints.ATTACH_TO}")
+        raise UsageError(
+            "a shell has the environment of one component",
+            hint=f"name one: {hints.ATTACH_TO(name=name_if_needed(record.name))}",
+        )
     like = components[0] if components else None
     refuse_observed(record)
     request = shell_request(record, like=like, command=arguments.rest)

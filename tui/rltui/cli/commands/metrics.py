@@ -26,6 +26,7 @@ from rltui.core.metrics.names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.registry import name_if_needed
 from rltui.services.metrics.store import SeriesReader, lock_of
 from rltui.services.own_files import FileLock
 
@@ -122,7 +123,8 @@ def _show(arguments: Arguments, target: Target) -> int:
             f"no metrics of {record.name} yet",
             hint=f"looked in {record.run_dir}; the first step writes the first metrics",
         )
-    lines = [*_requested_lines(reader, arguments.metric, all_series=arguments.all)]
+    name = name_if_needed(record.name)
+    lines = [*_requested_lines(reader, arguments.metric, name, all_series=arguments.all)]
     if arguments.since or arguments.until:
         lines = _within(lines, Period(arguments.since, arguments.until))
     if arguments.json:
@@ -142,7 +144,7 @@ def _show(arguments: Arguments, target: Target) -> int:
     elif arguments.metric and (table := _table(lines, arguments)):
         print("\n".join(table))
     else:
-        _print_summary(reader, lines, arguments)
+        _print_summary(reader, lines, arguments, name)
     return 0
 
 
@@ -162,7 +164,10 @@ def _reader(record: ExperimentRecord) -> SeriesReader:
 # --- which ------------------------------------------------------------------------------------------------
 
 
-def _requested_lines(reader: SeriesSource, terms: Sequence[str], *, all_series: bool) -> Iterator[_Line]:
+def _requested_lines(
+    reader: SeriesSource, terms: Sequence[str], name: str | None, *, all_series: bool
+) -> Iterator[_Line]:
+    """The lines that `terms` mean. `name`: of the run, where a command has to name it."""
     keys = reader.keys()
     rewinds = reader.rewinds()
     requested_series: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
@@ -170,9 +175,9 @@ def _requested_lines(reader: SeriesSource, terms: Sequence[str], *, all_series: 
         requested_series = {key: (_full(key), None) for key in keys}
     elif terms:
         for term in terms:
-            matches = dict(_matching(term, keys))
+            matches = dict(_matching(term, keys, name))
             if not matches:
-                raise _unknown(term, keys)
+                raise _unknown(term, keys, name)
             requested_series |= {key: match for key, match in matches.items() if key not in requested_series}
     else:
         for candidate in CONCEPTS:
@@ -200,7 +205,7 @@ def _of_concept(
 
 
 def _matching(
-    term: str, keys: Sequence[SeriesKey]
+    term: str, keys: Sequence[SeriesKey], name: str | None
 ) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept | None]]]:
     """A concept, a whole name with or without its source, else a regular expression."""
     concepts = [concept for concept in CONCEPTS if concept.id == term]
@@ -214,7 +219,7 @@ def _matching(
         except re.error as error:
             raise UsageError(
                 f"not a metric or a regular expression: {term} ({error})",
-                hint=f"`{hints.METRICS_ALL}` lists the metrics",
+                hint=f"`{hints.METRICS_ALL(name=name)}` lists the metrics",
             ) from None
         exact = [key for key in keys if pattern.search(key.name)]
     yield from ((key, (key.name, None)) for key in exact)
@@ -224,7 +229,7 @@ def _full(key: SeriesKey) -> str:
     return f"{key.source}:{key.name}" if key.source else key.name
 
 
-def _unknown(term: str, keys: Sequence[SeriesKey]) -> UsageError:
+def _unknown(term: str, keys: Sequence[SeriesKey], name: str | None) -> UsageError:
     from rltui.base.text import did_you_mean
 
     ids = [concept.id for concept in CONCEPTS]
@@ -234,7 +239,7 @@ def _unknown(term: str, keys: Sequence[SeriesKey]) -> UsageError:
     guess = did_you_mean(term, [*ids_of_run, *(key.name for key in keys)])
     return UsageError(
         f"no metric of this run matches {term}",
-        hint=f"{guess} `{hints.METRICS_ALL}` lists all {len(keys)}".strip(),
+        hint=f"{guess} `{hints.METRICS_ALL(name=name)}` lists all {len(keys)}".strip(),
     )
 
 
@@ -342,7 +347,9 @@ def _clock(time_s: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(time_s))
 
 
-def _print_summary(reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments) -> None:
+def _print_summary(
+    reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments, name: str | None
+) -> None:
     cells: list[Sequence[str]] = []
     now = time.time()
     for line in lines:
@@ -371,7 +378,8 @@ def _print_summary(reader: SeriesSource, lines: Sequence[_Line], arguments: Argu
     print_table(_SUMMARY, cells)
     unlisted_count = len(reader.keys()) - len(lines)
     if unlisted_count > 0 and not arguments.metric:
-        print(f"\n{unlisted_count} more series: {hints.METRICS_ALL}; {hints.METRICS_PLOT} draws some")
+        list_all, plot = hints.METRICS_ALL(name=name), hints.METRICS_PLOT(name=name)
+        print(f"\n{unlisted_count} more series: {list_all}; {plot} draws some")
 
 
 def _print_plots(lines: Iterable[_Line], arguments: Arguments) -> None:

@@ -45,7 +45,7 @@ def set_knobs(arguments: Arguments) -> int:
             raise UsageError(f"{key} is both set and unset", hint="give each knob once")
         edits[key] = None
     if not edits:
-        raise UsageError("nothing to set", hint=f"{hints.SET}, or --unset KEY")
+        raise UsageError("nothing to set", hint=f"{hints.SET(name=arguments.run)}, or --unset KEY")
     request = edit_request("set", arguments, edits=edits, force=arguments.force)
     if not files:
         return edit_experiment(choose(arguments, acts=True).record, request, arguments)

@@ -19,7 +19,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import find_experiment, known_experiments
+from rltui.services.experiment.registry import find_experiment, known_experiments, name_if_needed
 
 if TYPE_CHECKING:
     from rltui.core.runs.evals import EvalReport, Evaluation
@@ -66,7 +66,9 @@ def _list(arguments: Arguments, target: Target) -> None:
 def compare(arguments: Arguments) -> int:
     separate_words(arguments, "id", lambda word: names_run(word) and not _ID_OF_RUN.fullmatch(word))
     if not arguments.id:
-        raise UsageError("no baseline to compare with", hint=f"{hints.EVALS} lists their ids")
+        raise UsageError(
+            "no baseline to compare with", hint=f"{hints.EVALS(name=arguments.run)} lists their ids"
+        )
     report = _report(choose(arguments, acts=True).record)
     reference, *others = [_evaluation_with_id(report.evaluations, id_) for id_ in arguments.id]
     if others:
@@ -187,7 +189,10 @@ def print_report(
     is_of_several = len({evaluation.experiment for evaluation in evaluations}) > 1
     names = ("experiment", *_COLUMNS) if is_of_several else _COLUMNS
     print_view(VIEW.named(names), rows, time.time())
-    lines = eval_summary(report)
+    name = name_if_needed(report.experiment) if report.experiment else None
+    lines = eval_summary(report, name)
     if not evaluations and not lines:
-        lines = [f"no evaluations yet; start one: {hints.EVAL_BASE}, or {hints.EVAL_NOW}"]
+        lines = [
+            f"no evaluations yet; start one: {hints.EVAL_BASE(name=name)}, or {hints.EVAL_NOW(name=name)}"
+        ]
     print("\n".join(lines)) if lines else None
