@@ -405,7 +405,8 @@ def _status(record: ExperimentRecord) -> tuple[Mapping[str, Any], bool]:
         argv, capture_output=True, timeout=_COMMAND_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
     )
     if process.returncode not in (ExitCode.DONE, ExitCode.COMPONENT_FAILED):
-        raise RltuiError(f"cannot read its status: {process.stderr.decode(errors='replace')[-200:]}")
+        output = process.stderr or process.stdout  # that a supervisor hangs is a status, on stdout
+        raise RltuiError(f"cannot read its status: {output.decode(errors='replace')[-200:]}")
     return json.loads(process.stdout), False
 
 

@@ -91,8 +91,8 @@ def content_file(sha256: str) -> Path:
 
 @contextmanager
 def recorded_config(row: RunRow) -> Iterator[RunConfig]:
-    """Provide copies of them while the context lasts, for a new run with its own config. Inherited files are
-    named by their absolute paths.
+    """Provide copies of the files of `row` while the context lasts, for a new run with its own config.
+    Inherited files are named by their absolute paths.
 
     Raises:
         ConfigError: if one of them is not recorded, or cannot be read.
