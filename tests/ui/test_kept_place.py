@@ -168,3 +168,23 @@ async def test_all_knobs_are_listed_those_that_are_turned_most_first(open_app: O
         assert others == [item.key for item in many]
         assert rows.keys.index(others[0]) > rows.keys.index("seq_len")
         assert "more · more" in screen_text(pilot)
+
+
+async def test_the_cursor_is_on_the_first_knob_in_whatever_order_tables_arrive(open_app: Opener) -> None:
+    """A table that does not know yet what changed may arrive first: the same is shown in the end."""
+    runs = FakeRuns()
+    known = knob_table()
+    unchanged = tuple(item.model_copy(update={"running": item.value}) for item in known.knobs)
+    experiment = FakeExperiment(running_status(), known.model_copy(update={"knobs": unchanged}))
+    async with open_app(experiment, runs=runs) as pilot:
+        rows = overview(pilot).query_one(KnobRows)
+        assert rows.key == "max_steps" == rows.keys[0]
+        experiment.push(known)
+        await until(pilot, lambda: rows.keys[0] == "orchestrator.batch_size")
+        assert rows.key == "orchestrator.batch_size"
+        await leave(pilot)
+        assert "knob" not in runs.saved_values[f"run-{experiment.run_id}"]
+        await press(pilot, "ctrl+k")
+        experiment.push(known.model_copy(update={"knobs": unchanged}))
+        await until(pilot, lambda: rows.keys[0] == "max_steps")
+        assert rows.key == "orchestrator.batch_size", "someone is there"

@@ -80,7 +80,7 @@ class SavedViewState:
             "focused": body.name_of(self._panels.current_pane),
             "selected": self._panels.selected,
             "zoomed": body.name_of(body.zoomed),
-            "knob": rows.key if rows is not None else None,
+            "knob": rows.key if rows is not None and rows.is_placed else None,
             "screen": screen,
             "aim": self._screen.app.get_screen(screen, BaseScreen).place_aim if screen else "",
             "logs": {pane.reader_id: state for pane in body.readers if (state := pane.view_state)},

@@ -203,6 +203,8 @@ class KnobRows(RowList):
         self._groups = KnobGroups()
         self._made: tuple[int, tuple[Row, ...]] | None = None
         """The rows and the width that they were made for."""
+        self.is_placed = False
+        """Someone put the cursor where it is. Before that it is on the first knob, whichever that is."""
 
     @property
     def knob(self) -> KnobInfo | None:
@@ -229,7 +231,9 @@ class KnobRows(RowList):
     def show(
         self, table: KnobTable, staged: StagedEdits, pins: tuple[str, ...] = (), edited: Collection[str] = ()
     ) -> None:
-        """The cursor stays on its key."""
+        """The cursor stays on its key, once someone has been there."""
+        if not self.is_placed:
+            self.key = None
         self.table, self.staged, self._pins = table, staged, pins
         self._groups = knob_groups(table, staged.edits, pins=pins, edited=edited)
         self._made = None
@@ -238,10 +242,15 @@ class KnobRows(RowList):
 
     def begin_at(self, key: str) -> None:
         """Put the cursor there, also where its row is still to come."""
+        self.is_placed = True
         if self.keys:
             self.go_to(key)
         else:
             self.key = key
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        super().watch_has_focus(has_focus)
+        self.is_placed = self.is_placed or has_focus
 
     def _make(self, width: int, selected: str | None) -> tuple[Row, ...]:
         del selected
