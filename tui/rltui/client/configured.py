@@ -18,7 +18,7 @@ from rltui.frameworks.base import Framework
 from rltui.services.config import origins
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.run_config import RunConfig, RunConfigBuilder
-from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.experiment.recorded_config import recorded_config
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.references import find_run
@@ -40,7 +40,12 @@ def configured(request: ExperimentRequest, choose: ChooseId | None = None) -> It
     request = _resumed(request)
     with ExitStack() as stack:
         run = stack.enter_context(_built(request, choose))
-        if own := _own_copies(run):
+        if request.earlier_run != "resume":
+            yield run
+            return
+        record, _ = plan_record(run)
+        if (earlier := _with_own_copies(record)) is not None:
+            record, own = earlier, earlier.config_paths
             notes = [f"the run continues with its own copy of the config: {' '.join(map(str, own))}"]
             notes += [
                 f"{change}: the copy lacks later changes; set them ({hints.SET}), or start with --new"
@@ -49,9 +54,8 @@ def configured(request: ExperimentRequest, choose: ChooseId | None = None) -> It
             config = replace(request.config, files=own, overlays=())
             own_run = stack.enter_context(_built(replace(request, config=config), choose))
             run = replace(own_run, notes=(*run.notes, *notes, *own_run.notes))
-        checkpoint = request.checkpoint
-        if isinstance(checkpoint, str):
-            step = ExperimentReader(plan_record(run)[0]).checkpoint_step(checkpoint)
+        if isinstance(request.checkpoint, str):
+            step = ExperimentReader(record).checkpoint_step(request.checkpoint)
             run = replace(run, request=replace(run.request, checkpoint=step))
         yield run
 
@@ -91,18 +95,13 @@ def _resumed(request: ExperimentRequest) -> ExperimentRequest:
     )
 
 
-def _own_copies(run: ConfiguredRequest) -> tuple[Path, ...]:
-    """The run's own copies of the config files, where the request resumes one that has them: made of the same
-    files, and edited since. Else none.
-    """
-    if run.request.earlier_run != "resume":
-        return ()
-    record, _ = plan_record(run)
-    earlier_record = record.control.read_record()
-    files = earlier_record.config_paths if earlier_record is not None else ()
+def _with_own_copies(record: ExperimentRecord) -> ExperimentRecord | None:
+    """The record of the earlier run in the folder, if it has copies of its own of the same config files."""
+    earlier = record.control.read_record()
+    files = earlier.config_paths if earlier is not None else ()
     is_copy = any(origins.origin(path) is not None for path in files) and all(map(Path.exists, files))
     same = origins.original_files(files) == origins.original_files(record.config_paths)
-    return files if is_copy and same else ()
+    return earlier if is_copy and same else None
 
 
 def _forked(

@@ -94,13 +94,11 @@ def request_like(
     )
 
 
-@contextmanager
-def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
-    """Plan a fork of `row`; the plan is valid within the context. Nothing is written.
+def request_of_fork(row: RunRow, fork_request: ForkRequest) -> ExperimentRequest:
+    """The request that a fork of `row` comes to: its checkpoint by step, and a free name and folder.
 
     Raises:
         UsageError: if it is a run that cannot be started.
-        ConfigError: if an edit names no knob, or the config breaks a rule with it.
         ConflictError: if there is no such checkpoint, or name or folder are taken.
     """
     refuse_foreign(row)
@@ -110,7 +108,7 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
     begin = fork_request.begin
     step = None if begin is None else _step(record, run_folder_of(record), begin)
     name, folder = _name_and_folder(row, fork_request, step)
-    request = request_like(
+    return request_like(
         record,
         name,
         folder,
@@ -118,18 +116,29 @@ def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
         origin=RunOrigin(parent=row.id, parent_step=step),
         edits=fork_request.edits,
     )
+
+
+@contextmanager
+def plan_fork(row: RunRow, fork_request: ForkRequest) -> Iterator[Fork]:
+    """Plan a fork of `row`; the plan is valid within the context. Nothing is written.
+
+    Raises:
+        UsageError, ConflictError: as `request_of_fork`.
+        ConfigError: if an edit names no knob, or the config breaks a rule with it.
+    """
+    request = request_of_fork(row, fork_request)
     with configured(request) as run:
         planned_record, start = creation.examine(run), beginning(request)
         notes = run.notes
-        if record.inference and not record.inference_of:
-            urls = join_words(list(record.inference))
-            notes += (f"the inference server of {record.name}, {urls}, would receive weights from both",)
+        if request.inference and not request.inference_of:
+            urls = join_words(list(request.inference))
+            notes += (f"the inference server of {row.name}, {urls}, would receive weights from both",)
         plan = ForkPlan(
             parent=row.name,
-            name=name,
-            folder=str(folder),
+            name=planned_record.name,
+            folder=str(request.output_dir),
             diff="".join(change.diff() for change in run.copies.changes),
-            step=step,
+            step=request.origin.parent_step,
             copied=() if start is None else tuple(map(str, start.names)),
             copied_bytes=0 if start is None else start.size_bytes,
             notes=notes,

@@ -181,19 +181,19 @@ class LocalRuns(Runs):
 
     def fork(self, id_: str, wish: ForkRequest) -> tuple[str, ...]:
         from rltui.client import starting
-        from rltui.client.fork import plan_fork
+        from rltui.client.fork import plan_fork, request_of_fork
         from rltui.client.queue import commands
         from rltui.core.runs.queue import QueueOptions
 
         if self.readonly:
             raise ConflictError("read-only client")
-        with plan_fork(self._row(id_), wish) as planned:
-            if wish.is_queued:
-                commands.add_to_queue([commands.fork_for_queue(planned)], QueueOptions())
-                return ()
-        return starting.start_in_subprocess(
-            starting.StartOrder(request=planned.request, needs_memory=True)
-        ).notes
+        row = self._row(id_)
+        if not wish.is_queued:
+            order = starting.StartOrder(request=request_of_fork(row, wish), needs_memory=True)
+            return starting.start_in_subprocess(order).notes
+        with plan_fork(row, wish) as planned:
+            commands.add_to_queue([commands.fork_for_queue(planned)], QueueOptions())
+        return ()
 
     def start_demo(self) -> str:
         from rltui.client import demo, starting  # know the frameworks
