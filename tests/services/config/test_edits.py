@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from tests.services.config.desk import Desk
 from rltui.base.toml.values import TomlValue
 from rltui.core.experiment.api import Request
 from rltui.errors import ConfigError, ConflictError, RltuiError
-from rltui.services.config import history
 
 TEXT = """\
 # my run
@@ -82,8 +82,8 @@ def test_undo_of_a_key_that_others_changed_is_a_conflict(desk: Desk) -> None:
     assert "31" in desk.text
 
 
-def test_undo_without_the_backup_goes_key_by_key(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MAX_BACKUPS", 1)
+def test_undo_without_the_backup_goes_key_by_key(desk: Desk) -> None:
+    desk.history.contents = replace(desk.history.contents, limit=1)
     desk.set(max_steps=30)
     desk.set(name="b")
     backups = list((desk.control.path / "backups").iterdir())

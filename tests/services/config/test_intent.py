@@ -102,7 +102,7 @@ def test_of_two_files_a_killed_write_leaves_both_old(desk: Desk, tmp_path: Path)
     texts = (b"x = 1\n", b"x = 2\n")
     for path in names:
         path.write_bytes(texts[0])
-    desk.history.save(texts)
+    desk.history.contents.save(*texts)
     keys = {"x": ("1", "2")}
     files = [
         {"path": str(path), "before": sha_of(texts[0]), "after": sha_of(texts[1]), "keys": keys}

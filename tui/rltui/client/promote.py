@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,19 +22,15 @@ from rltui.core.runs.row import RunRow
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
 from rltui.services.config.change import FileChange, Keys, all_keys
-from rltui.services.config.config_file import content_of, parse_file, read_file, sha_of, with_key
+from rltui.services.config.config_file import parse_file, read_file, sha_of, with_key
+from rltui.services.config.content_store import ContentStore
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.config.readers import readers_of
 from rltui.services.config.writing import write_changes
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.journal import journal_of, read_journal
-from rltui.services.own_files import make_folder, write_atomically
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.observed import framework_of
-
-_KEPT = "promoted"
-"""Folder of what originals held before, by SHA-256, in rltui's own folder of the run."""
-_SHA = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +94,16 @@ def plan_undo(row: RunRow) -> Promotion:
     changes = []
     for name, sides in newest.data["files"].items():
         path = Path(name)
-        if name not in originals or not _SHA.fullmatch(sides["before"]):  # whoever wrote that, it was not us
+        if name not in originals:  # whoever wrote that, it was not us
             raise ConfigError(f"{name} is not one of the source files of {row.name}")
         now = read_file(path)
         if sha_of(now.content) != sides["after"]:
             raise ConflictError(
                 f"{path} has changed since", hint="nothing was written; change the file by hand"
             )
-        before = content_of(control.path / _KEPT / sides["before"], display_path=path)
+        before = _replaced_contents(record).content(sides["before"])
+        if before is None:
+            raise ConfigError(f"what {path} said before is no longer stored", hint="change the file by hand")
         changes.append(FileChange(now, parse_file(path, before)))
     return Promotion(row.name, record, tuple(changes), (), _notes(changes, record), undoes=True)
 
@@ -137,10 +134,7 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
             continue
         owner = max(readers, key=lambda reader: (launch.has_supervisor(reader), reader.created_at))
         by_owner.setdefault(owner.output_dir, (owner, []))[1].append(change)
-    folder = promotion.record.control.path / _KEPT
-    make_folder(folder, mode=0o700)
-    for change in promotion.changes:
-        write_atomically(folder / sha_of(change.before.content), change.before.content)
+    _replaced_contents(promotion.record).save(*(change.before.content for change in promotion.changes))
     for owner, changes in by_owner.values():
         _edit(owner, changes)
     if other_changes:
@@ -199,6 +193,11 @@ def _value_text(key: str, value: TomlValue) -> str:
 
 
 # --- writing --------------------------------------------------------------------------------------------
+
+
+def _replaced_contents(record: ExperimentRecord) -> ContentStore:
+    """What the user's files said before the promotions of the run."""
+    return ContentStore(record.control.path / "promoted")
 
 
 def _edit(owner: ExperimentRecord, changes: Sequence[FileChange]) -> None:

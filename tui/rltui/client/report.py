@@ -11,7 +11,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,8 +25,8 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.services.config.change import text_diff
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.experiment.journal import read_journal
-from rltui.services.experiment.recorded_config import content_file
-from rltui.services.own_files import free_path, read_own
+from rltui.services.experiment.recorded_config import recorded_contents
+from rltui.services.own_files import free_path
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.views.report import FILE_NAME, Draw, ReportFile, RunReport
@@ -190,8 +189,9 @@ def config_texts(run: RunRow) -> dict[str, str]:
         name = _NOT_IN_NAMES.sub("-", Path(config.path).name).strip("-.") or "config.toml"
         while name in texts:
             name = f"other-{name}"
-        with suppress(FileNotFoundError):
-            texts[name] = mask_text(read_own(content_file(config.sha256)).decode("utf-8", "replace"))
+        content = recorded_contents().content(config.sha256)
+        if content is not None:
+            texts[name] = mask_text(content.decode("utf-8", "replace"))
     return texts
 
 

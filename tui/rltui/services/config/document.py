@@ -180,7 +180,7 @@ class ConfigDocument:
 
     def _content(self, sha: str) -> bytes | None:
         """The content with that SHA-256, if it was loaded or written lately, or is stored."""
-        stored = self._history.content if self._history is not None else lambda _: None
+        stored = self._history.contents.content if self._history is not None else lambda _: None
         return self._contents.get(sha) or stored(sha)
 
     def _problems(self, files: ConfigFiles) -> tuple[Problem, ...]:
@@ -357,7 +357,9 @@ class ConfigDocument:
         changes, history = list(proposal.changes.values()), self._history
         records: list[EditRecord] = []
         if history is not None:
-            history.save(file.content for change in changes for file in (change.before, change.after))
+            history.contents.save(
+                *(file.content for change in changes for file in (change.before, change.after))
+            )
 
         @contextmanager
         def recorded() -> Iterator[None]:

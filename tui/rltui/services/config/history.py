@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -22,16 +21,16 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.inputs import ConfigFile
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import content_of, parse_file, sha_of, with_key
+from rltui.services.config.content_store import ContentStore
 from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import replace_files, tidy
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.experiment.journal import Journal
 from rltui.services.logs.growing_file import JsonLines
-from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.own_files import read_own, write_atomically
 
-MAX_BACKUPS = 500
+_MAX_BACKUPS = 500
 """Number of contents that are stored, the newest. An older edit is undone key by key."""
-_SHA = re.compile(r"[0-9a-f]{64}")
 
 
 class _Intent(Value):
@@ -46,13 +45,14 @@ class _Intent(Value):
 
 
 class EditHistory:
-    """Reads the journal as far as others have appended to it, and stores the contents of files by SHA-256."""
+    """Reads the journal as far as others have appended to it."""
 
     def __init__(self, control: ControlFolder, journal: Journal) -> None:
         self._control = control
         self._journal = journal
         self._feed = JsonLines(control.journal_file)
-        self._backups = control.path / "backups"
+        self.contents = ContentStore(control.path / "backups", limit=_MAX_BACKUPS)
+        """What the files said before and after each edit."""
         self._intent_file = control.path / "edit.json"
         """The edit that is being written, so that a crash can be repaired."""
         self._log = EditLog()
@@ -71,42 +71,6 @@ class EditHistory:
                     with suppress(ValidationError):  # of a version that could not undo
                         self._log.add(EditRecord.model_validate(row.get("data")))
             return self._log
-
-    # --- contents -----------------------------------------------------------------------------------------
-
-    def save(self, contents: Iterable[bytes]) -> None:
-        """Store contents.
-
-        Raises:
-            RltuiError: if they cannot be written.
-        """
-        make_folder(self._backups)
-        for content in contents:
-            path = self._backups / sha_of(content)
-            if not path.exists():
-                write_atomically(path, content)
-        self._prune()
-
-    def content(self, sha: str) -> bytes | None:
-        """A stored content; `None` if it is gone or damaged."""
-        if not _SHA.fullmatch(sha):
-            return None
-        try:
-            content = read_own(self._backups / sha)
-        except OSError:
-            return None
-        return content if sha_of(content) == sha else None
-
-    def _prune(self) -> None:
-        backups = [path for path in self._backups.iterdir() if _SHA.fullmatch(path.name)]
-        if len(backups) <= MAX_BACKUPS:
-            return
-        try:
-            backups.sort(key=lambda path: path.stat().st_mtime_ns)
-            for path in backups[:-MAX_BACKUPS]:
-                path.unlink(missing_ok=True)
-        except OSError as error:
-            raise RltuiError(f"cannot remove old backups in {self._backups}: {error.strerror}") from error
 
     # --- undo and redo ------------------------------------------------------------------------------------
 
@@ -132,7 +96,7 @@ class EditHistory:
 
     def restored(self, edit: FileEdit, file: ConfigFile) -> ConfigFile | FileConflict:
         """The file without the edit: byte for byte as before, or key by key where others changed it since."""
-        content = self.content(edit.before)
+        content = self.contents.content(edit.before)
         if sha_of(file.content) == edit.after and content is not None:
             return parse_file(file.path, content, file.role)
         before, after = self.values(edit, edit.before), self.values(edit, edit.after)
@@ -151,7 +115,7 @@ class EditHistory:
         Raises:
             ConfigError: if a secret is not known.
         """
-        content = self.content(sha)
+        content = self.contents.content(sha)
         if content is not None:
             data = parse_file(edit.path, content).data
             return {key: value_at(data, key) for key in edit.keys}
@@ -178,7 +142,7 @@ class EditHistory:
             self._intent_file.unlink(missing_ok=True)
             raise
         except Exception:
-            if all(_content(file) == self.content(file.before) for file in intent.record.files):
+            if all(_content(file) == self.contents.content(file.before) for file in intent.record.files):
                 self._intent_file.unlink(missing_ok=True)
             else:
                 self._reconcile(intent)
@@ -231,7 +195,7 @@ class EditHistory:
 
     def _is_applied(self, file: FileEdit) -> bool:
         """True if the file holds the edited values, even if somebody saved other changes since."""
-        content, after = _content(file), self.content(file.after)
+        content, after = _content(file), self.contents.content(file.after)
         if content is None or after is None or not file.keys:
             return content is not None and sha_of(content) == file.after
         try:
@@ -247,7 +211,7 @@ class EditHistory:
         changes: list[FileChange] = []
         for file in record.files:
             content = _content(file)
-            before, after = self.content(file.before), self.content(file.after)
+            before, after = self.contents.content(file.before), self.contents.content(file.after)
             if content is None or before is None or after is None or content == before:
                 continue
             if content == after or _is_partial_write(content, before, after):

@@ -20,10 +20,11 @@ from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config import origins
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import parse_file, read_file, sha_of
+from rltui.services.config.content_store import ContentStore
 from rltui.services.config.files import load_files, read_snapshot, snapshot_dir
 from rltui.services.config.origins import ConfigOrigin
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.own_files import make_folder, read_own, write_atomically
+from rltui.services.own_files import write_atomically
 
 if TYPE_CHECKING:  # knows how configs are merged: only a new run needs it
     from rltui.services.config.run_config import RunConfig
@@ -70,11 +71,8 @@ def save_config_files(
     recorded = []
     for role, file in files.items():
         sha = sha_of(file.content)
-        path = content_file(sha)
         with suppress(RltuiError):  # no room: the attempt has a copy
-            if not path.exists():
-                make_folder(path.parent, mode=0o700)
-                write_atomically(path, file.content)
+            recorded_contents().save(file.content)
         default_path = record.config_files[0] if len(record.config_files) == 1 else file.path
         if (companion := framework.config.companions.get(role)) is not None:
             default_path = str(Path(default_path).with_name(companion))
@@ -82,11 +80,9 @@ def save_config_files(
     return tuple(recorded)
 
 
-def content_file(sha256: str) -> Path:
-    """Path of the stored content of a run's config file, which survives the run. For the user alone: it may
-    hold secrets.
-    """
-    return paths.state_dir() / "configs" / sha256[:2] / sha256
+def recorded_contents() -> ContentStore:
+    """The contents of all runs' config files, which survive the runs."""
+    return ContentStore(paths.state_dir() / "configs", is_nested=True)
 
 
 @contextmanager
@@ -134,10 +130,10 @@ def _sha_now(path: Path) -> str:
 
 
 def _recorded_content(file: RunConfigFile) -> bytes:
-    try:
-        return read_own(content_file(file.sha256))
-    except OSError as error:
+    content = recorded_contents().content(file.sha256)
+    if content is None:
         raise ConfigError(
-            f"{file.path} as it was run is no longer stored: {error.strerror}",
+            f"{file.path} as it was run is no longer stored",
             hint=f"if the run still has the file, record it again: {hints.RUNS_REBUILD}",
-        ) from error
+        )
+    return content
