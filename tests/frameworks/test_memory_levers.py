@@ -10,7 +10,7 @@ import pytest
 
 from rltui.base.toml.edit import edit
 from rltui.core.config.report import KnobInfo
-from rltui.core.gpu.advice import Advice, Case, advise
+from rltui.core.gpu.advice import Advice, MemoryFailure, advise
 from rltui.core.gpu.report import OutOfMemory
 from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
@@ -36,7 +36,7 @@ def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
 
 def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Advice, ...]:
     memory = ALLOCATION if kind == "allocation" else OutOfMemory.model_validate({"kind": kind})
-    return advise(Case(memory, rows(framework, parsed(texts)), component, tables=TABLES), LEVERS)
+    return advise(MemoryFailure(memory, rows(framework, parsed(texts)), component, tables=TABLES), LEVERS)
 
 
 def example() -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from rltui.base.template import Missing
 from rltui.core.config.data import apply_edits
 from rltui.core.config.report import KnobInfo
-from rltui.core.gpu.advice import Case, advise
+from rltui.core.gpu.advice import MemoryFailure, advise
 from rltui.core.gpu.report import OutOfMemory
 from rltui.core.logs.lines import decode_line, plain_text
 from rltui.core.runs.evals import EvalRequest, EvalTarget
@@ -215,7 +215,7 @@ def test_what_helps_where_memory_does_not_suffice() -> None:
                  bounds=knob.bounds, is_set=True)
         for knob in VF_RL.config.knobs(configs)
     ]  # fmt: skip
-    case = Case(OutOfMemory(kind="allocation"), knobs, "trainer", tables=TABLES)
+    case = MemoryFailure(OutOfMemory(kind="allocation"), knobs, "trainer", tables=TABLES)
     assert [advice.edits for advice in advise(case, LEVERS)] == [
         {"trainer.args.micro_batch_size": 8},
         {"trainer.args.max_seq_len": 256},

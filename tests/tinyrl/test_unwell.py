@@ -14,7 +14,7 @@ import pytest
 from tests.tinyrl.conftest import free_port
 from tests.waiting import retry_until
 
-from rltui.core.metrics.health import Case, Thresholds, findings
+from rltui.core.metrics.health import HealthInputs, Thresholds, findings
 from rltui.core.metrics.tracks import RunTracks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -75,7 +75,7 @@ def test_it_is_told(
         rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
         for row in rows[read:]:
             run.add(row, 0.0)
-            for finding in findings(Case(run, Thresholds())):
+            for finding in findings(HealthInputs(run, Thresholds())):
                 words.setdefault(finding.word, row["step"])
         read = len(rows)
         return bool(words)

@@ -18,7 +18,7 @@ from rltui.client.laptop.logs import RemoteLog, RemoteSearch
 from rltui.client.laptop.rollouts import RemoteRollouts
 from rltui.client.laptop.runs import RemoteRuns
 from rltui.client.laptop.series import RemoteSeries
-from rltui.client.laptop.server import RemoteHandle
+from rltui.client.laptop.server import ExperimentAddress
 from rltui.client.transports.frames import Packet, PacketKind
 from rltui.client.transports.remote_machine import RemoteMachine
 from rltui.client.transports.ssh import HostLink, _refusal
@@ -48,7 +48,7 @@ class Saying(HostLink):
         pass
 
 
-HANDLE = RemoteHandle("/o", supervised=False, readonly=True)
+HANDLE = ExperimentAddress("/o", supervised=False, readonly=True)
 OPENED = {
     "handle": HANDLE.as_json(), "run_id": "x", "run_dir": "/o", "series": "/o/metrics", "events": [],
     "description": {

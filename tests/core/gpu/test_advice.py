@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rltui.base.text import GIB
 from rltui.core.config.report import KnobInfo
-from rltui.core.gpu.advice import MOST_ADVISED, Case, advise
+from rltui.core.gpu.advice import MOST_ADVISED, MemoryFailure, advise
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.frameworks import roles
 from rltui.frameworks.memory_levers import LEVERS
@@ -58,7 +58,7 @@ MERGED = (
 
 
 def advice(memory: OutOfMemory, *knobs: KnobInfo, component: str, **facts: object) -> tuple[Remedy, ...]:
-    case = Case(memory, knobs, component, tables=roles.TABLES, **facts)  # type: ignore[arg-type]
+    case = MemoryFailure(memory, knobs, component, tables=roles.TABLES, **facts)  # type: ignore[arg-type]
     return tuple(remedy(case, advice) for advice in advise(case, LEVERS))
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rltui import settings
 from rltui.core.logs.lines import plain_text
-from rltui.core.metrics.health import RULES, Case, Finding, Thresholds, findings, health_issue_of
+from rltui.core.metrics.health import RULES, Finding, HealthInputs, Thresholds, findings, health_issue_of
 from rltui.core.metrics.tracks import RunTracks
 from rltui.frameworks.prime_rl.log_lines import log_row
 
@@ -48,7 +48,7 @@ def replayed(name: str) -> dict[str, int]:
     run, words = RunTracks(), dict[str, int]()
     for row in recorded(name):
         run.add(row, 0.0)
-        for finding in findings(Case(run, USUAL)):
+        for finding in findings(HealthInputs(run, USUAL)):
             words.setdefault(finding.word, row["step"])
     return words
 
@@ -68,7 +68,7 @@ def test_the_recorded_lines_of_prime_rl_say_what_they_say(log: Path) -> None:
         if (row := log_row("rl", plain_text(line))) is not None:
             run.add(row, 0.0)
     assert run.newest_step > 0
-    assert [finding.rule.id for finding in findings(Case(run, USUAL))] == ["non-finite"] * (
+    assert [finding.rule.id for finding in findings(HealthInputs(run, USUAL))] == ["non-finite"] * (
         "Loss: nan" in text
     )
 
@@ -120,12 +120,12 @@ _TRAINER = {ENTROPY[:5], LOSS[:5], GRAD[:5], KL[:5]}
 
 
 def words(run: RunTracks, limits: Thresholds = USUAL, **moment: float) -> list[str]:
-    return [finding.word for finding in findings(Case(run, limits, **moment))]
+    return [finding.word for finding in findings(HealthInputs(run, limits, **moment))]
 
 
 def test_a_reward_that_fell_to_nothing_has_collapsed() -> None:
     rewards_before = CLIMB + [0.98] * 10
-    (finding,) = findings(Case(figures(REWARD=[*rewards_before, 0.0, 0.0, 0.01, 0.0, 0.0]), USUAL))
+    (finding,) = findings(HealthInputs(figures(REWARD=[*rewards_before, 0.0, 0.0, 0.01, 0.0, 0.0]), USUAL))
     assert (finding.rule.id, finding.severity, finding.since) == ("reward-collapse", "error", 61)
     assert finding.evidence == "the reward was 0.98 around step 54 and has been at most 0.01 since step 61"
     assert words(figures(REWARD=rewards_before + [0.0] * 4)) == [], "not yet for sure"
@@ -171,7 +171,7 @@ def test_rewards_that_are_noisy_rare_or_negative_are_no_reason(seed: int) -> Non
 def test_a_reward_that_never_rises() -> None:
     chance = random.Random(0)
     flat = [chance.gauss(0.2, 0.02) for _ in range(60)]
-    (finding,) = findings(Case(figures(REWARD=flat), Thresholds()))
+    (finding,) = findings(HealthInputs(figures(REWARD=flat), Thresholds()))
     assert (finding.rule.id, finding.since) == ("flat", 1)
     assert "in the first 8 steps" in finding.evidence
     assert words(figures(REWARD=flat[:49])) == [], "too early to tell"
@@ -213,7 +213,7 @@ def test_a_policy_that_explores_no_more() -> None:
 @pytest.mark.parametrize(("key", "word"), [("LOSS", "loss"), ("GRAD", "gradient")])
 def test_a_loss_or_gradient_that_is_no_number(key: str, word: str, value: float) -> None:
     run = figures(**{key: [0.1, 0.1, value, value]})
-    (finding,) = findings(Case(run, USUAL))
+    (finding,) = findings(HealthInputs(run, USUAL))
     assert (finding.word, finding.severity, finding.since) == (f"{word} is {value}", "error", 3)
 
 
@@ -221,7 +221,7 @@ def test_a_loss_that_the_trainer_leaves_out_is_no_number() -> None:
     run = figures(LOSS=[0.1] * 5, GRAD=[0.3] * 5)
     for step in (6, 7):
         run.add({"step": step, "optim/lr": 1e-6}, float(step))
-    (finding,) = findings(Case(run, USUAL))
+    (finding,) = findings(HealthInputs(run, USUAL))
     assert (finding.word, finding.since) == ("loss is not finite", 6)
     assert finding.evidence.endswith("(the trainer omits the metric)")
 
@@ -255,7 +255,7 @@ def test_evals_that_fall_while_the_reward_rises() -> None:
     run = figures(REWARD=CLIMB)
     for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
         run.add({"step": step, "eval/gsm8k/effective/agent/reward/mean": score}, 0.0)
-    (finding,) = findings(Case(run, USUAL))
+    (finding,) = findings(HealthInputs(run, USUAL))
     assert (finding.word, finding.since) == ("evals are falling", 21)
     assert "was 0.6 at step 20 and is 0.45 at step 40, while the reward rose" in finding.evidence
 
@@ -278,7 +278,7 @@ def test_a_step_that_stays_out() -> None:
     run = throughput(*[1.0] * 10, pause_s=20)
     last = 1e9 + 200
     assert words(run, now=last + 190) == []
-    (finding,) = findings(Case(run, USUAL, last + 250))
+    (finding,) = findings(HealthInputs(run, USUAL, last + 250))
     assert finding.evidence == "no step for 4m10s after step 10; usually one every 20s"
     assert words(run, now=last + 250, started=last + 200) == [], "it was restarted just now"
     assert words(run) == [], "nobody expects one"
@@ -299,7 +299,7 @@ def test_the_name_of_a_metric_cannot_write_to_the_terminal() -> None:
     run = figures(REWARD=CLIMB)
     for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
         run.add({"step": step, "eval/\x1b[2Jx/effective/agent/reward/mean": score}, 0.0)
-    (finding,) = findings(Case(run, USUAL))
+    (finding,) = findings(HealthInputs(run, USUAL))
     assert "\x1b" not in finding.evidence
 
 
@@ -330,7 +330,7 @@ def test_a_framework_that_counts_from_0_is_told_by_steps_from_1() -> None:
     run = RunTracks(first_step=0)
     for step, reward in enumerate(CLIMB + [0.0] * 10):
         run.add({"step": step, REWARD: reward}, 0.0)
-    (finding,) = findings(Case(run, USUAL))
+    (finding,) = findings(HealthInputs(run, USUAL))
     assert finding.since == 51
 
 
@@ -365,5 +365,5 @@ def test_no_row_can_break_it(rows: list[Mapping[str, Any]]) -> None:
     run = RunTracks()
     for row in rows:
         run.add(row, 0.0)
-        for finding in findings(Case(run, USUAL, 1e9)):
+        for finding in findings(HealthInputs(run, USUAL, 1e9)):
             assert finding.since is not None

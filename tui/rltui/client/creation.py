@@ -40,7 +40,7 @@ _LOCK_TIMEOUT_S = 60.0
 """Others who create experiments hold the lock for a second or two each, longer on a busy machine."""
 
 
-class Rollback:
+class UndoSteps:
     """Takes the steps of a creation back."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Created:
     """An experiment that is written down and has a supervisor."""
 
     record: ExperimentRecord
-    rollback: Rollback
+    undo_steps: UndoSteps
     supervisor: int | None
     """Pid of the supervisor."""
     notes: tuple[str, ...] = ()
@@ -123,24 +123,24 @@ def create(run: ConfiguredRequest, begin: Callable[[Created], None] = lambda _: 
         except ConflictError:  # somebody has just started it
             examine(run)  # refuses in words that say whose it is
             raise
-        rollback = Rollback()
+        undo_steps = UndoSteps()
         try:
-            record, copy_notes = _write(record, run, rollback)
+            record, copy_notes = _write(record, run, undo_steps)
             if owner is not None:
                 forget(owner)
                 launch.clear_away(owner)
             launch.start_supervisor(record)
             notes = (*device_notes, *port_notes, *copy_notes)
-            created = Created(record, rollback, _supervisor(record), notes)
+            created = Created(record, undo_steps, _supervisor(record), notes)
             begin(created)
         except (RltuiError, KeyboardInterrupt):
-            _take_back(record, rollback)
+            _take_back(record, undo_steps)
             raise
     return created
 
 
 def _write(
-    record: ExperimentRecord, run: ConfiguredRequest, rollback: Rollback
+    record: ExperimentRecord, run: ConfiguredRequest, undo_steps: UndoSteps
 ) -> tuple[ExperimentRecord, tuple[str, ...]]:
     """Write the experiment down. Returns its record with the run's own copies of the config, and why it has
     some, in words.
@@ -148,13 +148,13 @@ def _write(
     control, output_dir = record.control, Path(record.output_dir)
     before = control.read_record()
     if not output_dir.exists():
-        rollback.add(output_dir.rmdir)
+        undo_steps.add(output_dir.rmdir)
     if not control.path.exists():
-        rollback.add(partial(_remove, record))
+        undo_steps.add(partial(_remove, record))
     elif before is not None:
-        rollback.add(partial(control.write_record, before))
+        undo_steps.add(partial(control.write_record, before))
         if before.name != record.name:
-            rollback.add(partial(forget, record))
+            undo_steps.add(partial(forget, record))
     make_folder(output_dir)
     with _separate_copies(record, run.copies) as (copies, notes):
         record, file_texts = _with_own_copies(record, copies, control)
@@ -166,7 +166,7 @@ def _write(
     if file_texts:
         is_birth = run.request.earlier_run != "resume"
         if _edit(record, file_texts, is_birth=is_birth) and not is_birth:
-            rollback.add(partial(_undo_edit, record))
+            undo_steps.add(partial(_undo_edit, record))
     save_shell(control)
     return record, notes
 
@@ -267,7 +267,7 @@ def undo(created: Created) -> None:
             raise _folder_in_use(owner)
         if _supervisor(created.record) not in (None, created.supervisor):
             raise launch.already_running(created.record)
-        _take_back(created.record, created.rollback)
+        _take_back(created.record, created.undo_steps)
 
 
 def _supervisor(record: ExperimentRecord) -> int | None:
@@ -276,12 +276,12 @@ def _supervisor(record: ExperimentRecord) -> int | None:
         return None if wire is None else wire.server_pid()
 
 
-def _take_back(record: ExperimentRecord, rollback: Rollback) -> None:
+def _take_back(record: ExperimentRecord, undo_steps: UndoSteps) -> None:
     try:
         down.stop_idle_supervisor(record)
     except ConflictError:  # somebody has started something: it stays
         return
-    rollback.run()
+    undo_steps.run()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from rltui.client.laptop.log_feed import (
     OlderLines,
 )
 from rltui.client.laptop.remote_object import RemoteObject, RemoteStream
-from rltui.client.laptop.server import RemoteHandle, RemoteServer, SearchUpdate
+from rltui.client.laptop.server import ExperimentAddress, RemoteServer, SearchUpdate
 from rltui.client.transports.ssh import HostLink
 from rltui.core.logs.lines import Level, LogChange, LogEntry, LogHit
 from rltui.core.logs.query import Query
@@ -101,7 +101,7 @@ class RemoteLog:
     def __init__(
         self,
         link: HostLink,
-        handle: RemoteHandle,
+        handle: ExperimentAddress,
         *,
         path: str | None = None,
         entries: tuple[LogEntry, ...] = (),
@@ -270,7 +270,7 @@ class RemoteSearch:
     def __init__(
         self,
         link: HostLink,
-        handle: RemoteHandle,
+        handle: ExperimentAddress,
         path: str,
         query: Query | None,
         level: Level | None,

@@ -40,7 +40,7 @@ _KINDS = {model: kind for kind, model in EVENT_MODELS.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteHandle:
+class ExperimentAddress:
     """Address of an open experiment: enough to open it again after the link was lost."""
 
     output_dir: str
@@ -64,7 +64,7 @@ class PushedEvent(NamedTuple):
 class OpenedExperiment:
     """First answer about an experiment that is opened."""
 
-    handle: RemoteHandle
+    handle: ExperimentAddress
     description: Description
     run_id: str
     run_dir: str
@@ -100,7 +100,7 @@ class RemoteServer:
     def __init__(self) -> None:
         self._runs = {False: LocalRuns(), True: LocalRuns(readonly=True)}
         """Keyed by whether they are read-only."""
-        self._experiments: dict[RemoteHandle, LocalExperiment] = {}
+        self._experiments: dict[ExperimentAddress, LocalExperiment] = {}
         self._logs: dict[int, LogFeed] = {}
         """Keyed by the number that the client gave them."""
         self._folders: dict[tuple[str, str], Any] = {}
@@ -165,7 +165,7 @@ class RemoteServer:
 
     async def _opened(self, experiment: LocalExperiment, readonly: bool) -> OpenedExperiment:
         record = experiment.record
-        handle = RemoteHandle(record.output_dir, not experiment.finished, readonly)
+        handle = ExperimentAddress(record.output_dir, not experiment.finished, readonly)
         self._experiments[handle] = experiment
         return OpenedExperiment(
             handle=handle,
@@ -176,7 +176,7 @@ class RemoteServer:
             events=await self._first_events(handle),
         )
 
-    async def _first_events(self, handle: RemoteHandle) -> tuple[PushedEvent, ...]:
+    async def _first_events(self, handle: ExperimentAddress) -> tuple[PushedEvent, ...]:
         pushes: list[PushedEvent] = []
         with contextlib.suppress(RltuiError, OSError, TimeoutError):
             async with asyncio.timeout(_FIRST_S), contextlib.aclosing(self.events(handle)) as events:
@@ -194,7 +194,7 @@ class RemoteServer:
             launch.connect_or_start(record).close()
         return LocalExperiment(record, readonly=readonly)
 
-    def _experiment(self, handle: RemoteHandle) -> LocalExperiment:
+    def _experiment(self, handle: ExperimentAddress) -> LocalExperiment:
         """The experiment as it was opened, be it over an earlier connection. Blocks."""
         experiment = self._experiments.get(handle)
         if experiment is None:
@@ -207,7 +207,7 @@ class RemoteServer:
         return experiment
 
     @remote_method
-    async def events(self, handle: RemoteHandle) -> AsyncGenerator[PushedEvent, None]:
+    async def events(self, handle: ExperimentAddress) -> AsyncGenerator[PushedEvent, None]:
         """The events of an experiment, from the current state on."""
         experiment = await asyncio.to_thread(self._experiment, handle)
         async with contextlib.aclosing(experiment.events()) as events:
@@ -220,7 +220,7 @@ class RemoteServer:
     async def log(
         self,
         number: int,
-        handle: RemoteHandle,
+        handle: ExperimentAddress,
         path: str | None,
         entries: tuple[LogEntry, ...],
         known: KnownLine | None,
@@ -240,7 +240,7 @@ class RemoteServer:
 
     def _feed(
         self,
-        handle: RemoteHandle,
+        handle: ExperimentAddress,
         path: str | None,
         entries: tuple[LogEntry, ...],
         known: KnownLine | None,
@@ -252,7 +252,7 @@ class RemoteServer:
     @remote_method
     async def search(
         self,
-        handle: RemoteHandle,
+        handle: ExperimentAddress,
         path: str,
         query: str | None,
         level: Level | None,
@@ -273,8 +273,8 @@ class RemoteServer:
 
 
 @cache
-def _handles() -> TypeAdapter[RemoteHandle]:
-    return TypeAdapter(RemoteHandle)
+def _handles() -> TypeAdapter[ExperimentAddress]:
+    return TypeAdapter(ExperimentAddress)
 
 
 async def items_in_threads(

@@ -52,30 +52,32 @@ _ENGINE_KINDS = frozenset(
 """Kinds that only an engine reports."""
 
 
-def _role_of(case: Case) -> Role | None:
+def _role_of(failure: MemoryFailure) -> Role | None:
     """The role of the component: by what it printed, else by its id; `None` if neither tells."""
-    if case.memory.kind in _ENGINE_KINDS:
+    if failure.memory.kind in _ENGINE_KINDS:
         return "inference"
-    name = case.component.lower()
+    name = failure.component.lower()
     if "sft" in name:
         return "sft"
     if "train" in name:
         return "trainer"
-    return "inference" if any(name_part in name for name_part in case.tables["inference"]) else None
+    return "inference" if any(name_part in name for name_part in failure.tables["inference"]) else None
 
 
-def _find(case: Case, names: Iterable[str], *, role: Role, readers: Iterable[str] = ()) -> KnobInfo | None:
+def _find(
+    failure: MemoryFailure, names: Iterable[str], *, role: Role, readers: Iterable[str] = ()
+) -> KnobInfo | None:
     """The knob of the first name that the config has, in no table of another role; one that is set goes
     first.
 
     `readers`: at least one of them must read it; empty: any reader.
     """
     reader_set = set(readers)
-    foreign_tables = [names for other, names in case.tables.items() if other != role]
+    foreign_tables = [names for other, names in failure.tables.items() if other != role]
     for name in names:
         fitting = [
             knob
-            for knob in case.knobs
+            for knob in failure.knobs
             if _is_named(knob, name)
             and not any(set(knob.key.split(".")[:-1]) & names for names in foreign_tables)
             and (not reader_set or reader_set & set(knob.readers))
@@ -109,7 +111,7 @@ Edits = dict[str, KnobValue]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class MemoryFailure:
     memory: OutOfMemory
     knobs: Sequence[KnobInfo]
     component: str
@@ -126,35 +128,35 @@ class Case:
     """Most that the trainer on that device held in its last attempt."""
 
 
-def _edits_of(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> Edits:
+def _edits_of(lever: Lever, role: Role, failure: MemoryFailure, readers: Sequence[str]) -> Edits:
     """The values to write; empty if the config has no such knob, or there is nothing to gain."""
-    if any(_is_on(name, role, case) for name in lever.unless):
+    if any(_is_on(name, role, failure) for name in lever.unless):
         return {}
     if lever.followers or lever.shared:
-        return _halved_together(lever, role, case, readers)
-    knob = _find(case, lever.knobs, role=role, readers=readers)
+        return _halved_together(lever, role, failure, readers)
+    knob = _find(failure, lever.knobs, role=role, readers=readers)
     if knob is None:
         return {}
-    value = _new_value(lever, knob, case, is_own=case.component in readers)
+    value = _new_value(lever, knob, failure, is_own=failure.component in readers)
     return {} if value is None or value == knob.value else {knob.key: value}
 
 
-def _new_value(lever: Lever, knob: KnobInfo, case: Case, *, is_own: bool) -> KnobValue:
+def _new_value(lever: Lever, knob: KnobInfo, failure: MemoryFailure, *, is_own: bool) -> KnobValue:
     match lever.move:
         case "halve":
             return _halved(
-                knob, _int_value(sibling_knob(case.knobs, knob, lever.divides)) if lever.divides else None
+                knob, _int_value(sibling_knob(failure.knobs, knob, lever.divides)) if lever.divides else None
             )
         case "turn_on":
             if knob.kind == "bool":
                 return None if knob.value else True
             return lever.on if knob.kind == "int" and knob.value is None else None
         case "fit_length":
-            return _fitting(knob, case.memory.possible_model_len)
+            return _fitting(knob, failure.memory.possible_model_len)
         case "lower_share":
-            return _lower_share(knob, case, is_own=is_own)
+            return _lower_share(knob, failure, is_own=is_own)
         case "raise_share":
-            return _higher_share(knob, case)
+            return _higher_share(knob, failure)
 
 
 def _halved(knob: KnobInfo, multiple: int | None = None) -> int | None:
@@ -174,15 +176,15 @@ def _fitting(knob: KnobInfo, possible: int | None) -> int | None:
     return possible if is_valid else None
 
 
-def _halved_together(lever: Lever, role: Role, case: Case, readers: Sequence[str]) -> Edits:
+def _halved_together(lever: Lever, role: Role, failure: MemoryFailure, readers: Sequence[str]) -> Edits:
     """Halve the value that the component uses, and lower the ones that must not exceed it.
 
     A value is changed where it is written: prime-rl of summer 2026 refuses a shared key that differs from the
     one it stands for (`facts/prime-rl.md`, Sequence length).
     """
-    own = _find(case, lever.knobs, role=role, readers=readers)
-    shared = next((knob for name in lever.shared for knob in case.knobs if knob.key == name), None)
-    followers = [knob for name in lever.followers for knob in case.knobs if _is_named(knob, name)]
+    own = _find(failure, lever.knobs, role=role, readers=readers)
+    shared = next((knob for name in lever.shared for knob in failure.knobs if knob.key == name), None)
+    followers = [knob for name in lever.followers for knob in failure.knobs if _is_named(knob, name)]
     primary = own or shared or next(iter(followers), None)
     half = None if primary is None else _halved(primary)
     if primary is None or half is None:
@@ -200,12 +202,12 @@ def _halved_together(lever: Lever, role: Role, case: Case, readers: Sequence[str
     return edits
 
 
-def _lower_share(knob: KnobInfo, case: Case, *, is_own: bool) -> float | None:
+def _lower_share(knob: KnobInfo, failure: MemoryFailure, *, is_own: bool) -> float | None:
     value = _share(knob)
     if value is None:
         return None
-    memory = case.memory
-    candidates = [case.safe_utilization, case.largest_passing if is_own else None]
+    memory = failure.memory
+    candidates = [failure.safe_utilization, failure.largest_passing if is_own else None]
     if memory.kind == "start_check" and memory.free_bytes is not None and memory.total_bytes:
         candidates.append(passing_utilization(memory.free_bytes, memory.total_bytes))
     shares = [share for share in candidates if share is not None]
@@ -216,15 +218,15 @@ def _lower_share(knob: KnobInfo, case: Case, *, is_own: bool) -> float | None:
     return target if target is not None and target < value else None
 
 
-def _higher_share(knob: KnobInfo, case: Case) -> float | None:
+def _higher_share(knob: KnobInfo, failure: MemoryFailure) -> float | None:
     """A larger share by what the KV cache lacks, within the start check and the trainer's need."""
     value = _share(knob)
     if value is None:
         return None
-    memory, step = case.memory, _DEFAULT_STEP
+    memory, step = failure.memory, _DEFAULT_STEP
     if memory.needed_bytes is not None and memory.available_bytes is not None and memory.total_bytes:
         step = _rounded_up((memory.needed_bytes - memory.available_bytes) / memory.total_bytes)
-    limits = (case.safe_utilization, case.largest_passing)
+    limits = (failure.safe_utilization, failure.largest_passing)
     target = _allowed(knob, min([value + step, *(limit for limit in limits if limit is not None)]))
     return target if target is not None and target > value else None
 
@@ -252,8 +254,8 @@ def _share(knob: KnobInfo) -> float | None:
     return float(value) if is_number(value) else None
 
 
-def _is_on(name: str, role: Role, case: Case) -> bool:
-    knob = _find(case, [name], role=role)
+def _is_on(name: str, role: Role, failure: MemoryFailure) -> bool:
+    knob = _find(failure, [name], role=role)
     return knob is not None and knob.value not in (None, False)
 
 
@@ -271,7 +273,7 @@ class Advice:
     """The edited knobs are the failed component's; otherwise those of an engine beside it."""
 
 
-def advise(case: Case, levers: Sequence[Lever]) -> tuple[Advice, ...]:
+def advise(failure: MemoryFailure, levers: Sequence[Lever]) -> tuple[Advice, ...]:
     """Choose the changes that are likely to help, most advisable first, at most `MOST_ADVISED`.
 
     A trainer beside an engine is first helped by a smaller share for that engine. `levers`: in order of
@@ -279,7 +281,7 @@ def advise(case: Case, levers: Sequence[Lever]) -> tuple[Advice, ...]:
     """
     advised: list[Advice] = []
     edited_keys: set[str] = set()
-    for advice in _candidates(case, levers):
+    for advice in _candidates(failure, levers):
         edits = advice.edits
         if edits and not edited_keys & edits.keys() and len(advised) < MOST_ADVISED:
             edited_keys |= edits.keys()
@@ -287,15 +289,15 @@ def advise(case: Case, levers: Sequence[Lever]) -> tuple[Advice, ...]:
     return tuple(advised)
 
 
-def _candidates(case: Case, levers: Sequence[Lever]) -> Iterator[Advice]:
-    failed_role = _role_of(case)
-    if failed_role in _TRAINING and case.shares_with:
+def _candidates(failure: MemoryFailure, levers: Sequence[Lever]) -> Iterator[Advice]:
+    failed_role = _role_of(failure)
+    if failed_role in _TRAINING and failure.shares_with:
         for lever in levers:
-            if lever.move == "lower_share" and case.memory.kind in lever.kinds:
-                edits = _edits_of(lever, "inference", case, case.shares_with)
+            if lever.move == "lower_share" and failure.memory.kind in lever.kinds:
+                edits = _edits_of(lever, "inference", failure, failure.shares_with)
                 yield Advice(lever, edits, is_own=False)
     for lever in levers:
-        if case.memory.kind in lever.kinds:
+        if failure.memory.kind in lever.kinds:
             for role in lever.roles:
                 if failed_role in (None, role):
-                    yield Advice(lever, _edits_of(lever, role, case, (case.component,)), is_own=True)
+                    yield Advice(lever, _edits_of(lever, role, failure, (failure.component,)), is_own=True)

@@ -35,7 +35,7 @@ class Symptom(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class HealthInputs:
     """The inputs of the rules."""
 
     run: RunTracks
@@ -47,11 +47,11 @@ class Case:
 
 
 _Role = Literal["trainer", "orchestrator"]
-_Find = Callable[[Case], Symptom | None]
+_Find = Callable[[HealthInputs], Symptom | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class HealthRule:
     id: str
     role: _Role
     """Whose trouble it is."""
@@ -70,7 +70,7 @@ class Rule:
 class Finding:
     """A symptom and the rule that found it."""
 
-    rule: Rule
+    rule: HealthRule
     word: str
     since: int
     evidence: str
@@ -78,17 +78,17 @@ class Finding:
     severity: HealthSeverity = "warning"
 
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, HealthRule] = {}
 """Id → rule, in the order of their findings."""
 
 
 def _rule(
     id_: str, role: _Role, *, concept: str = "", spoils: bool = True, damages: bool = False
 ) -> Callable[[_Find], _Find]:
-    """Arguments as the fields of `Rule`."""
+    """Arguments as the fields of `HealthRule`."""
 
     def register(find: _Find) -> _Find:
-        RULES[id_] = Rule(id_, role, find, concept, spoils, damages)
+        RULES[id_] = HealthRule(id_, role, find, concept, spoils, damages)
         return find
 
     return register
@@ -116,7 +116,7 @@ _BACK = "go back to an earlier checkpoint"
 
 
 @_rule("non-finite", "trainer", damages=True)
-def _non_finite(case: Case) -> Symptom | None:
+def _non_finite(case: HealthInputs) -> Symptom | None:
     """Is the loss or the gradient NaN or infinite, or missing as the trainer omits such values?"""
     for concept, noun in (("loss", "loss"), ("grad_norm", "gradient")):
         track = case.run.track(concept)
@@ -142,7 +142,7 @@ def _non_finite(case: Case) -> Symptom | None:
 
 
 @_rule("reward-collapse", "orchestrator", damages=True)
-def _reward_collapse(case: Case) -> Symptom | None:
+def _reward_collapse(case: HealthInputs) -> Symptom | None:
     """Is little left of the best level that the reward has held?"""
     limits, rewards, levels = case.limits, case.run.track("reward"), case.run.levels["reward"]
     best, newest = levels.best, rewards.last(limits.lasting_steps)
@@ -175,7 +175,7 @@ def _noise(track: Track) -> float:
 
 
 @_rule("entropy-collapse", "trainer", damages=True)
-def _entropy_collapse(case: Case) -> Symptom | None:
+def _entropy_collapse(case: HealthInputs) -> Symptom | None:
     """Has the policy stopped exploring without having learnt?"""
     run, limits, steps = case.run, case.limits, case.limits.lasting_steps
     track, rewards = run.track("entropy"), run.track("reward")
@@ -212,19 +212,19 @@ def _is_learning(run: RunTracks) -> bool:
 
 
 @_rule("kl", "trainer", concept="kl")
-def _kl(case: Case) -> Symptom | None:
+def _kl(case: HealthInputs) -> Symptom | None:
     """Do the policies of trainer and sampler differ?"""
     return _out_of_range(case, "kl", "KL", -math.inf, case.limits.kl_max)
 
 
 @_rule("importance-ratio", "trainer", concept="importance_ratio")
-def _importance_ratio(case: Case) -> Symptom | None:
+def _importance_ratio(case: HealthInputs) -> Symptom | None:
     """Do the policies of trainer and sampler differ, as told by the importance ratio?"""
     low, high = case.limits.ratio_min, case.limits.ratio_max
     return _out_of_range(case, "importance_ratio", "importance ratio", low, high)
 
 
-def _out_of_range(case: Case, concept: str, name: str, low: float, high: float) -> Symptom | None:
+def _out_of_range(case: HealthInputs, concept: str, name: str, low: float, high: float) -> Symptom | None:
     track, steps = case.run.track(concept), case.limits.lasting_steps
     if len(track) < steps:
         return None
@@ -243,7 +243,7 @@ def _out_of_range(case: Case, concept: str, name: str, low: float, high: float) 
 
 
 @_rule("no-signal", "orchestrator", concept="trainable")
-def _no_signal(case: Case) -> Symptom | None:
+def _no_signal(case: HealthInputs) -> Symptom | None:
     """Do all rollouts of each group get the same reward, so that nothing is learnt?"""
     steps = case.limits.no_signal_steps
     for concept in ("trainable", "grad_norm"):
@@ -265,7 +265,7 @@ def _no_signal(case: Case) -> Symptom | None:
 
 
 @_rule("truncation", "orchestrator", concept="truncation", spoils=False)
-def _truncation(case: Case) -> Symptom | None:
+def _truncation(case: HealthInputs) -> Symptom | None:
     """Are many answers cut off at their longest length?"""
     track = case.run.track("truncation")
     if (since := _above(track, case.limits.truncated_frac, case.limits.lasting_steps)) is None:
@@ -280,7 +280,7 @@ def _truncation(case: Case) -> Symptom | None:
 
 
 @_rule("staleness", "orchestrator", concept="staleness", spoils=False)
-def _staleness(case: Case) -> Symptom | None:
+def _staleness(case: HealthInputs) -> Symptom | None:
     """Are rollouts sampled with old weights?"""
     track = case.run.track("staleness")
     if (since := _above(track, case.limits.staleness_steps, case.limits.lasting_steps)) is None:
@@ -302,7 +302,7 @@ def _above(track: Track, edge: float, steps: int) -> int | None:
 
 
 @_rule("grad-norm", "trainer", concept="grad_norm")
-def _grad_norm(case: Case) -> Symptom | None:
+def _grad_norm(case: HealthInputs) -> Symptom | None:
     """Does the gradient norm have spikes?"""
     track = case.run.track("grad_norm")
     earlier, newest = track.last(_NORMAL_STEPS, before=_SPIKE_WINDOW), track.last(_SPIKE_WINDOW)
@@ -323,7 +323,7 @@ def _grad_norm(case: Case) -> Symptom | None:
 
 
 @_rule("eval-falls", "orchestrator")
-def _eval_falls(case: Case) -> Symptom | None:
+def _eval_falls(case: HealthInputs) -> Symptom | None:
     """Do evaluations get worse while the reward rises?"""
     rewards = case.run.track("reward")
     for key, track in case.run.evals.items():
@@ -349,7 +349,7 @@ def _eval_falls(case: Case) -> Symptom | None:
 
 
 @_rule("throughput", "trainer", concept="tokens_per_s", spoils=False)
-def _throughput(case: Case) -> Symptom | None:
+def _throughput(case: HealthInputs) -> Symptom | None:
     """Has the run been much slower than before for a while?"""
     run, limits = case.run, case.limits
     track, best = run.track("tokens_per_s"), run.levels["tokens_per_s"].best
@@ -372,7 +372,7 @@ def _throughput(case: Case) -> Symptom | None:
 
 
 @_rule("flat", "orchestrator", spoils=False)
-def _flat(case: Case) -> Symptom | None:
+def _flat(case: HealthInputs) -> Symptom | None:
     """Has the reward not risen in many steps?"""
     rewards, best = case.run.track("reward"), case.run.levels["reward"].best
     if len(rewards) < case.limits.flat_steps:
@@ -409,7 +409,7 @@ def _may_rise(track: Track) -> bool:
 
 
 @_rule("empty-batches", "orchestrator")
-def _empty_batches(case: Case) -> Symptom | None:
+def _empty_batches(case: HealthInputs) -> Symptom | None:
     """Have batches in a row had nothing to train on?"""
     run, limits = case.run, case.limits
     track = run.track("empty_batches")
@@ -429,7 +429,7 @@ def _empty_batches(case: Case) -> Symptom | None:
 
 
 @_rule("no-step", "trainer", spoils=False)
-def _no_step(case: Case) -> Symptom | None:
+def _no_step(case: HealthInputs) -> Symptom | None:
     """Has there been no step for much longer than usual?"""
     run, limits = case.run, case.limits
     step_times = run.trained.last(_NORMAL_STEPS)
@@ -503,7 +503,7 @@ class Thresholds(TomlTable):
     """… but never before this many seconds."""
 
 
-def findings(case: Case) -> tuple[Finding, ...]:
+def findings(case: HealthInputs) -> tuple[Finding, ...]:
     """Findings about a run, the worst first."""
     audible = (rule for rule in RULES.values() if rule.id not in case.limits.silent)
     found = (Finding(rule, *symptom) for rule in audible if (symptom := rule.find(case)) is not None)
@@ -517,7 +517,7 @@ def concept_beside(concerns: Sequence[HealthIssue]) -> str:
 
 
 def spoils(rule: str) -> bool:
-    """Return `Rule.spoils` of a rule, and True for one of another version."""
+    """Return `HealthRule.spoils` of a rule, and True for one of another version."""
     return rule not in RULES or RULES[rule].spoils
 
 

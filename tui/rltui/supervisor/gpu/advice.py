@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.gpu.advice import Case, advise
+from rltui.core.gpu.advice import MemoryFailure, advise
 from rltui.core.gpu.budget import largest_passing_utilization
 from rltui.core.gpu.forecast import Forecast
 from rltui.core.gpu.report import GpuDevice, OutOfMemory, Remedy
@@ -29,8 +29,8 @@ class RemedyAdvisor:
         self._launcher = launcher
         self._forecaster = forecaster
         self._readings = readings
-        self._cached: dict[str, tuple[Case, tuple[Remedy, ...]]] = {}
-        """Component → its last case, and the remedies for it."""
+        self._cached: dict[str, tuple[MemoryFailure, tuple[Remedy, ...]]] = {}
+        """Component → its last failure, and the remedies for it."""
 
     def advice(self, runner: ComponentRunner) -> tuple[OutOfMemory, tuple[Remedy, ...]] | None:
         """The error with its device, and remedies, best first; `None` for one that did not run
@@ -60,7 +60,7 @@ class RemedyAdvisor:
         ]
         usable, free = (None, None) if device is None else (device.usable_bytes, device.free_bytes)
         remedies = self._remedies(
-            Case(
+            MemoryFailure(
                 memory,
                 self._document.rows({}),
                 component,
@@ -81,17 +81,17 @@ class RemedyAdvisor:
         forecasts = self._forecaster.forecast(devices, files, starts=everything, stops=everything)
         return [one for one in forecasts if one.plan.device.key == device.key]
 
-    def _remedies(self, case: Case) -> tuple[Remedy, ...]:
-        """Remedies that break no rule of the framework. They are computed again only when the case has
+    def _remedies(self, failure: MemoryFailure) -> tuple[Remedy, ...]:
+        """Remedies that break no rule of the framework. They are computed again only when the failure has
         changed.
         """
-        cached = self._cached.get(case.component)
-        if cached is not None and cached[0] == case:
+        cached = self._cached.get(failure.component)
+        if cached is not None and cached[0] == failure:
             return cached[1]
         allowed = tuple(
-            remedy(case, advice)
-            for advice in advise(case, LEVERS)
+            remedy(failure, advice)
+            for advice in advise(failure, LEVERS)
             if not self._document.with_edits(advice.edits).blocked
         )
-        self._cached[case.component] = (case, allowed)
+        self._cached[failure.component] = (failure, allowed)
         return allowed

@@ -12,7 +12,7 @@ from rltui.core.experiment.api import Alert, Bottleneck, HealthIssue, RollbackOf
 from rltui.core.experiment.events import entry_data
 from rltui.core.metrics.bottleneck import BottleneckKnobs, bottleneck
 from rltui.core.metrics.engine import InferenceActivity
-from rltui.core.metrics.health import Case, Finding, Thresholds, findings, health_issue_of, spoils
+from rltui.core.metrics.health import Finding, HealthInputs, Thresholds, findings, health_issue_of, spoils
 from rltui.core.metrics.tracks import RunTracks
 from rltui.services.experiment.journal import read_entries
 from rltui.services.experiment.registry import name_if_needed
@@ -92,13 +92,12 @@ class RunHealth:
     def refresh(
         self, run: RunTracks, *, now: float | None = None, started: float = 0.0, is_over: bool = False
     ) -> bool:
-        """Evaluate the metrics of `run`, with `now` and `started` as in `Case`; returns whether anything
-        changed.
+        """Evaluate the metrics of `run`, with `now` and `started` as in `HealthInputs`; True if any changed.
 
         `is_over`: no component works that could wait for another.
         """
         previous = self.concerns, self.bottleneck
-        issues = findings(Case(run, self._thresholds, now, started))
+        issues = findings(HealthInputs(run, self._thresholds, now, started))
         checkpoints = self._folder.checkpoints() if issues else []
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in checkpoints}

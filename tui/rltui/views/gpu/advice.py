@@ -9,7 +9,7 @@ from rltui.core.gpu.out_of_memory import size_text
 from rltui.core.gpu.report import OutOfMemory, Remedy
 
 if TYPE_CHECKING:
-    from rltui.core.gpu.advice import Advice, Case
+    from rltui.core.gpu.advice import Advice, MemoryFailure
 
 _WHEN = {
     "start_check": " at the start check",
@@ -20,21 +20,21 @@ _WHEN = {
 }
 
 
-def remedy(case: Case, advice: Advice) -> Remedy:
+def remedy(failure: MemoryFailure, advice: Advice) -> Remedy:
     """The advice as it is sent and shown, ready to be carried out."""
     edits = advice.edits
-    by_key = {knob.key: knob for knob in case.knobs}
+    by_key = {knob.key: knob for knob in failure.knobs}
     title = ", ".join(
         f"{key} {_value_text(by_key[key].value)} → {_value_text(value)}" for key, value in edits.items()
     )
-    peak = "" if case.peak_bytes is None else f", which used up to {size_text(case.peak_bytes)}"
-    reason = advice.lever.reason if advice.is_own else f"leaves more of the GPU for {case.component}{peak}"
+    peak = "" if failure.peak_bytes is None else f", which used up to {size_text(failure.peak_bytes)}"
+    reason = advice.lever.reason if advice.is_own else f"leaves more of the GPU for {failure.component}{peak}"
     readers = tuple(dict.fromkeys(reader for key in edits for reader in by_key[key].readers))
     return Remedy(
         title=title,
-        reason=": ".join(clause for clause in (reason, _sizes_text(case.memory)) if clause),
+        reason=": ".join(clause for clause in (reason, _sizes_text(failure.memory)) if clause),
         edits=edits,
-        components=() if case.component in readers else (*readers, case.component),
+        components=() if failure.component in readers else (*readers, failure.component),
     )
 
 
