@@ -36,8 +36,9 @@ from rltui.core.gpu.report import (
     GpuSeries,
     GpuShare,
 )
-from rltui.core.logs.lines import Level, LineFilter, LogChange, LogEntry, LogHit, plain_text
+from rltui.core.logs.lines import Level, LineFilter, plain_text
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogChange, LogEntry, LogHit
 from rltui.core.rollouts.batches import RolloutSource
 from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.core.runs.evals import EvalReport, EvalRequest, QueuedEval

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 
 
 class FakeLog:

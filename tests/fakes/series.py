@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey
 
 STARTED = 1_800_000_000.0 - 2470

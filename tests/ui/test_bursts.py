@@ -16,7 +16,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rltui.core.logs.lines import LogEntry
+from rltui.core.logs.source import LogEntry
 from rltui.errors import RltuiError
 from rltui.ui.dialogs.base import NoteDialog
 from rltui.ui.dialogs.knob_editor import KnobEditor

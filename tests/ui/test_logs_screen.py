@@ -10,7 +10,7 @@ from tests.ui.conftest import Opener, press, until
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rltui.core.logs.lines import LogEntry
+from rltui.core.logs.source import LogEntry
 from rltui.ui.copying import clipboard_sequence
 from rltui.ui.logs.view import LogView
 from rltui.ui.screens.logs import LogScreen, tabs_around

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader, SeriesWriter

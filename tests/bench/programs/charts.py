@@ -18,7 +18,7 @@ from textual.app import App, ComposeResult
 from textual.containers import Grid
 from textual.pilot import Pilot
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.names import CONCEPTS
 from rltui.core.metrics.series import Series, SeriesKey
 

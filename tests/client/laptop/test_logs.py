@@ -15,8 +15,9 @@ from rltui.client.laptop.log_feed import KnownLine, LogFeed
 from rltui.client.laptop.logs import RemoteLog
 from rltui.client.laptop.runs import RemoteRuns
 from rltui.client.transports.ssh import HostLink
-from rltui.core.logs.lines import Level, LogChange, LogEntry, LogSource
+from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogChange, LogEntry, LogSource
 from rltui.errors import RltuiError
 from rltui.services.logs.index import LogFile
 

@@ -16,7 +16,7 @@ from rltui.client.laptop.rollouts import RemoteRollouts, new_rows, table_mark
 from rltui.client.laptop.series import RemoteSeries
 from rltui.client.transports.frames import Packet
 from rltui.client.transports.ssh import HostLink
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import NO_STEP, Rewind, SeriesKey, SeriesSource
 from rltui.core.rollouts.batches import BatchKey, RolloutSource, Sample, SampleTable
 from rltui.errors import ConflictError

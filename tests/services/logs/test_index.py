@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rltui.core.logs.lines import LogChange, LogSource
+from rltui.core.logs.source import LogChange, LogSource
 from rltui.services.logs.index import BLOCK_BYTES, MAX_LINE_BYTES, SLICE_BYTES, TAIL_BYTES, LogFile
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui.core.logs.lines import LogChange, LogEntry
+from rltui.core.logs.source import LogChange, LogEntry
 from rltui.services.logs.merged import MergedLog, offset_at
 
 MIDNIGHT = time.mktime((2026, 11, 22, 0, 0, 0, 0, 0, -1))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import NO_STEP, Rewind, SeriesKey
 from rltui.services.metrics.store import SeriesReader, SeriesWriter, lock_of
 from rltui.services.metrics.store_index import INDEX

@@ -7,7 +7,7 @@ import math
 import pytest
 from tests.fakes.series import STARTED, STEP_S, FakeSeries, by_step, by_time, example_run
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.annotations import Annotation, AnnotationKind
 from rltui.core.metrics.series import Rewind, SeriesKey
 from rltui.ui.charts.captions import line_below

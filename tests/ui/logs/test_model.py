@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.log import FakeLog
 from tests.ui.logs.conftest import search_file
 
-from rltui.core.logs.lines import LogChange, LogSource
+from rltui.core.logs.source import LogChange, LogSource
 from rltui.services.logs.index import LogFile
 from rltui.ui.logs.model import LogModel, Tint
 from rltui.ui.logs.search import OpenSearch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 
@@ -16,13 +17,13 @@ from rltui.errors import ExitCode, RltuiError, UsageError
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code. Without `argv` it is that of this process."""
     if argv is None:
         terminal.require_utf8()
     out = terminal.guard()
     try:
         try:
-            return _run(sys.argv[1:] if argv is None else argv, out)
+            return _run(argv, out)
         finally:
             out.flush()
             switch(is_on=False)
@@ -35,10 +36,10 @@ def main(argv: list[str] | None = None) -> int:
         return int(ExitCode.FAILED)
 
 
-def _run(argv: list[str], out: terminal.CleanStream) -> int:
+def _run(argv: list[str] | None, out: terminal.CleanStream) -> int:
     out.is_json = False
     try:
-        appearance, command_argv = appearance_of(argv)
+        appearance, command_argv = appearance_of(sys.argv[1:] if argv is None else argv)
         terminal.guard(appearance.colours, is_ascii=appearance.is_ascii, is_quiet=appearance.is_quiet)
         host, command_argv = host_of(command_argv)
         if host:
@@ -49,6 +50,9 @@ def _run(argv: list[str], out: terminal.CleanStream) -> int:
         out.is_json = getattr(arguments, "json", False)
         if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end
             os.environ[KEYMAP_VARIABLE] = keymap
+        if argv is None:
+            gc.freeze()
+            gc.enable()
         return int(arguments.handler(arguments))
     except RltuiError as error:
         return _report(error, as_json=out.is_json)

@@ -13,6 +13,7 @@ import argparse
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from rltui.base.text import unknown_name
@@ -288,7 +289,10 @@ class CommandParser(argparse.ArgumentParser):
     """argparse, with refusals of our own. It prints nothing."""
 
     def __init__(self, command: Command) -> None:
-        super().__init__(prog=f"rltui {command.name}", add_help=False, exit_on_error=False)
+        formatter = partial(argparse.HelpFormatter, width=80)  # who is told no width imports shutil, for 3 ms
+        super().__init__(
+            prog=f"rltui {command.name}", add_help=False, exit_on_error=False, formatter_class=formatter
+        )
         self._command = command
         self._negative_number_matcher = _NEWEST  # what argparse takes for no option
         for item in (_HELP, *command.declared):

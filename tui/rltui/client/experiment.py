@@ -16,7 +16,8 @@ from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.layout import Screen
 from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.gpu.report import GpuReport
-from rltui.core.logs.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.logs.lines import Level
+from rltui.core.logs.source import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.runs.checkpoints import CheckpointReport
 from rltui.errors import RltuiError
 

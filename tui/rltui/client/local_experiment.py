@@ -36,8 +36,9 @@ from rltui.core.experiment.api import Alert, Plan, Publication, Request, Status
 from rltui.core.experiment.description import RunDescription
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.states import ComponentState
-from rltui.core.logs.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.metrics.series import SeriesSource
 from rltui.core.rollouts.batches import RolloutSource
 from rltui.core.runs.checkpoints import CheckpointReport

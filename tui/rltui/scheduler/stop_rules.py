@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from rltui.base.text import did_you_mean, format_number
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.names import CONCEPTS
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
 from rltui.core.runs.queue import QueueEntry, stop_rule

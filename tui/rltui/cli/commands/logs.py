@@ -26,9 +26,10 @@ from rltui.cli.output import print_json, print_json_stream
 from rltui.cli.table import Column, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
-from rltui.core.logs.lines import Level, LineFilter, LogEntry, detect_level, parse_level
+from rltui.core.logs.lines import Level, LineFilter, detect_level, parse_level
 from rltui.core.logs.period import LogPeriod
 from rltui.core.logs.query import compile_pattern
+from rltui.core.logs.source import LogEntry
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import name_if_needed

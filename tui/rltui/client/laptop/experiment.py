@@ -14,8 +14,9 @@ from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.laptop.server import OpenedExperiment, RemoteServer, event_of
 from rltui.client.transports.ssh import HostLink
 from rltui.core.experiment.journal import JournalEntry
-from rltui.core.logs.lines import Level, LogEntry, LogScan, LogSource, MergedSource
+from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.metrics.series import SeriesSource
 from rltui.core.rollouts.batches import RolloutSource
 from rltui.errors import LinkDownError, RltuiError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rltui.base.questions import remote_method
-from rltui.core.logs.lines import LogChange, LogSource
+from rltui.core.logs.source import LogChange, LogSource
 from rltui.services.logs.merged import MergedLog
 
 _TAIL_LINES = 150

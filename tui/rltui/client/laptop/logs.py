@@ -25,8 +25,9 @@ from rltui.client.laptop.log_feed import (
 from rltui.client.laptop.remote_object import RemoteObject, RemoteStream
 from rltui.client.laptop.server import ExperimentAddress, RemoteServer, SearchUpdate
 from rltui.client.transports.ssh import HostLink
-from rltui.core.logs.lines import Level, LogChange, LogEntry, LogHit
+from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogChange, LogEntry, LogHit
 from rltui.errors import RltuiError
 
 _UNSEEN_S = 3.0

@@ -21,7 +21,7 @@ from rltui.client.laptop.columns import (
 from rltui.client.laptop.remote_object import RemoteObject
 from rltui.client.transports.frames import decoding
 from rltui.client.transports.ssh import HostLink
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import Rewind, Series, SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader

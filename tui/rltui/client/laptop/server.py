@@ -21,8 +21,9 @@ from rltui.client.local_runs import LocalRuns
 from rltui.client.runs import Runs
 from rltui.client.transports.frames import chunks
 from rltui.core.experiment.api import EVENT_MODELS, EventKind
-from rltui.core.logs.lines import Level, LogEntry, LogHit
+from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogEntry, LogHit
 from rltui.errors import RltuiError
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.experiment.registry import find_experiment

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from rltui.base.times import Period
-    from rltui.core.logs.lines import LogChange
+    from rltui.core.logs.source import LogChange
 
 NO_STEP = -1
 """Step of a point that has only a time."""

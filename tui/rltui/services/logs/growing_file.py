@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 
 _PREFIX_BYTES = 64
 """Compared when the file grows, to detect one that was truncated and outgrew its old size between two

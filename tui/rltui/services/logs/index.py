@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from pathlib import Path
 
-from rltui.core.logs.lines import LogChange, decode_line
+from rltui.core.logs.lines import decode_line
+from rltui.core.logs.source import LogChange
 from rltui.services.logs.growing_file import GrowingFile
 
 BLOCK_BYTES = 64 * 1024
@@ -116,7 +117,7 @@ MAX_LINE_BYTES = 8 * 1024
 
 
 class LogFile:
-    """Lines of one growing file, which need not exist yet; implements `rltui.core.logs.lines.LogSource`.
+    """Lines of one growing file, which need not exist yet; implements `rltui.core.logs.source.LogSource`.
 
     Opening reads the last mebibyte, a poll without changes is one `stat`. Line 0 is the one at the anchor of
     the index, near the end of a big file and at the start of a small one. Not safe to share between threads.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rltui.core.logs.lines import LogEntry
+from rltui.core.logs.source import LogEntry
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.processes import read_attempt

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rltui.core.logs.lines import LogChange, LogEntry
 from rltui.core.logs.prefix import LogClock, parse_prefix
+from rltui.core.logs.source import LogChange, LogEntry
 from rltui.services.logs.growing_file import GrowingFile
 from rltui.services.logs.index import LogFile
 from rltui.services.logs.search import display_text
@@ -77,7 +77,7 @@ def _changed_at(path: Path, started_at: float) -> float:
 
 
 class MergedLog:
-    """Lines of several logs ordered by time; implements `rltui.core.logs.lines.LogSource`.
+    """Lines of several logs ordered by time; implements `rltui.core.logs.source.LogSource`.
 
     A line without a clock stays below its predecessor. Unfinished lines appear when they are finished.
     """

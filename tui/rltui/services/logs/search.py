@@ -15,8 +15,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from rltui.core.logs.lines import Level, LogHit, decode_line, detect_level, names_exception, plain_text
+from rltui.core.logs.lines import Level, decode_line, detect_level, names_exception, plain_text
 from rltui.core.logs.query import Candidates, Query
+from rltui.core.logs.source import LogHit
 from rltui.errors import RltuiError
 
 _READ_BYTES = 256 * 1024

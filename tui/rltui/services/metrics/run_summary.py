@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.levels import LEVEL_STEPS, MetricLevel, block_means, level_of
 from rltui.core.metrics.names import CONCEPTS, MetricConcept, find, find_all
 from rltui.core.metrics.series import Rewind, Series, SeriesKey, SeriesSource

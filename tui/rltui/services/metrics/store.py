@@ -22,7 +22,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey
 from rltui.errors import RltuiError
 from rltui.services.metrics.earlier_store import earlier_files, earlier_rewinds, earlier_rows

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import Rewind
 from rltui.services.own_files import open_own, write_atomically
 

@@ -289,7 +289,7 @@ class ProcessOwners:
 
     @functools.cached_property
     def _shims(self) -> dict[Path, ProcessId]:
-        return dict(_living_shims())
+        return dict(_shims_among(living_processes()))
 
     @functools.cached_property
     def _tagged(self) -> list[tuple[ProcessStat, dict[str, str]]]:
@@ -307,15 +307,17 @@ class ProcessOwners:
 
 def living_output_dirs() -> frozenset[str]:
     """Output folders of experiments with a living shim or component of this user."""
-    tags = (attempt_tags(stat.id.pid).get("RLTUI_EXPERIMENT", "") for stat in living_processes())
+    processes = living_processes()
+    tags = (attempt_tags(stat.id.pid).get("RLTUI_EXPERIMENT", "") for stat in processes)
     tagged_dirs = (tag.partition("@")[2] for tag in tags)
-    shim_parents = (folder.parents[: _COMPONENT_LEVELS + 1] for folder, _ in _living_shims())
+    shim_parents = (folder.parents[: _COMPONENT_LEVELS + 1] for folder, _ in _shims_among(processes))
     return frozenset([*tagged_dirs, *(str(parents[-1]) for parents in shim_parents)])
 
 
-def _living_shims() -> Iterator[tuple[Path, ProcessId]]:
+def _shims_among(processes: Iterable[ProcessStat]) -> Iterator[tuple[Path, ProcessId]]:
+    """The shims of this user, each with the folder of its attempt."""
     user = os.getuid()
-    for stat in living_processes():
+    for stat in processes:
         if (folder := shim_folder(stat.id.pid)) is not None and uid(stat.id.pid) == user:
             yield folder, stat.id
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import secrets
 import string
 import time
 from collections.abc import Callable
@@ -27,12 +25,16 @@ _ID_LETTERS = string.ascii_lowercase + string.digits
 
 def new_metadata(created_at: float, origin: RunOrigin = RunOrigin()) -> RunMetadata:  # noqa: B008 - frozen
     """Metadata for a run without any, with a new id."""
+    import secrets  # 3 ms, which a list of runs need not pay
+
     id_ = RunId("".join(secrets.choice(_ID_LETTERS) for _ in range(ID_LENGTH)))
     return RunMetadata(id=id_, created_at=created_at, **asdict(origin))
 
 
 def path_id(control: Path) -> RunId:
     """The id of a run whose folder is not writable: always the same for that folder."""
+    import hashlib  # 3 ms, which a list of runs need not pay
+
     number = int.from_bytes(hashlib.sha256(os.fsencode(control)).digest())
     return RunId("".join(_ID_LETTERS[number // 36**digit % 36] for digit in range(ID_LENGTH)))
 

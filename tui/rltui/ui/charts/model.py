@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from rltui.core.logs.lines import LogChange
+from rltui.core.logs.source import LogChange
 from rltui.core.metrics.annotations import Annotation, AnnotationKind
 from rltui.core.metrics.names import find
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource

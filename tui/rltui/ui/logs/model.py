@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rltui.base.text import count_text
-from rltui.core.logs.lines import Level, LogSource
+from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogSource
 from rltui.errors import RltuiError
 from rltui.ui.logs.rows import TextRow, cut_cells
 from rltui.ui.logs.search import LogSearch, MatchingLines, OpenSearch

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import partial
 
 from rltui.base.text import truncate
-from rltui.core.logs.lines import Level, LogChange, LogScan, LogSource
+from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogChange, LogScan, LogSource
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 

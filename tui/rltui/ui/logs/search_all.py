@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rltui.base.text import truncate
-from rltui.core.logs.lines import LogChange, LogEntry, LogScan
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogChange, LogEntry, LogScan
 from rltui.errors import RltuiError
 from rltui.ui.text import clean_line
 

@@ -17,8 +17,9 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from rltui.core.logs.lines import LogSource, plain_text
+from rltui.core.logs.lines import plain_text
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogSource
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, key_of

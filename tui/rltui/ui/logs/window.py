@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from rltui.core.logs.lines import LogChange, LogSource
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogChange, LogSource
 from rltui.ui.logs.rows import Display, LogRows, TextRow
 from rltui.ui.logs.viewport import LogViewport, ViewRow
 

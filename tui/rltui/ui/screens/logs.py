@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.events import Resize
 
 from rltui.base.text import count_text
-from rltui.core.logs.lines import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.logs.query import Query
+from rltui.core.logs.source import LogEntry, LogScan, LogSource, MergedSource
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, key_of

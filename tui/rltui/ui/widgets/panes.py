@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from rltui.core.experiment.api import ComponentStatus, FollowedLog
 from rltui.core.experiment.states import STALLED, ComponentState
-from rltui.core.logs.lines import LogSource
+from rltui.core.logs.source import LogSource
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.background import in_background
