@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from rltui.core.gpu.report import GpuDevice, GpuReservation, GpuShare
 from rltui.core.gpu.reservations import (
+    Contention,
+    FreeDevices,
+    Unavailable,
     contention,
     free_devices,
     other_experiments,
     pressing,
-    reserved_text,
     with_claims,
 )
 
@@ -39,30 +41,25 @@ def test_what_is_held_already_is_not_claimed_twice() -> None:
     assert reserved.left_bytes == 30 * GIB
     (reserved_device,) = with_claims([loading], [claim("a", 50)])
     assert (reserved_device.claimed_bytes, reserved_device.unclaimed_bytes) == (30 * GIB, 30 * GIB)
-    assert reserved_text(pressing(device(free=0, bytes_by_component={"a": 80}), [claim("a", 50)])) == "", (
-        "all is taken"
-    )
+    (taken,) = pressing(device(free=0, bytes_by_component={"a": 80}), [claim("a", 50)])
+    assert taken.left_bytes == 0
 
 
 def test_two_that_do_not_fit_are_in_each_others_way() -> None:
     empty, mine = device(), [claim("b", 50)]
     assert contention([empty], mine) is None
     assert contention(with_claims([empty], [claim("a", 30)]), mine) is None
-    result = contention(with_claims([empty], [claim("a", 20), claim("c", 20)]), mine)
-    assert result == (
-        "GPU 0: needs 50.0 GiB, 80.0 GiB free; 40.0 GiB reserved for a and c, which are starting",
-        True,
-    )
+    (claimed,) = with_claims([empty], [claim("a", 20), claim("c", 20)])
+    assert contention([claimed], mine) == Contention(claimed, 50 * GIB, reserved=claimed.claims)
     assert contention([device(free=40)], mine) is None, "used memory is told when it is planned"
     trainer = claim("b", 40, component="trainer")
     assert contention(with_claims([empty], [trainer]), mine) is None, "its own affair"
 
     full_device = device(free=40, bytes_by_component={"a": 40})
     assert contention([full_device], mine) is None
-    assert contention(with_claims([full_device], [claim("a", 40)]), mine, has_waited=True) == (
-        "GPU 0: needs 50.0 GiB, 40.0 GiB free, 40.0 GiB held by a",
-        False,
-    )
+    (grown,) = with_claims([full_device], [claim("a", 40)])
+    held = Contention(grown, 50 * GIB, held_bytes={"a": 40 * GIB})
+    assert contention([grown], mine, has_waited=True) == held, "it holds all that it had reserved"
     assert contention(with_claims([full_device], [claim("a", 90)]), [claim("b", 0)]) is None, (
         "nobody knows its size"
     )
@@ -77,15 +74,16 @@ def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
     )
     claimed = claimed.model_copy(update={"claims": (claim("b", 0, index=1),)})
     everything = [in_use, claimed, full, free]
-    assert free_devices(everything, 1, 40 * GIB) == ((free,), "")
-    none, why = free_devices(everything, 2, 40 * GIB)
-    assert none == ()
-    assert why == (
-        "2 of 4 GPUs needed, 1 free: GPU 0 is used by a; GPU 1 is reserved for b, which is starting; GPU 2"
-        " has 10.0 of 40.0 GiB free"
+    assert free_devices(everything, 40 * GIB) == FreeDevices(
+        (free,),
+        (
+            Unavailable(in_use, "used", ("a",)),
+            Unavailable(claimed, "reserved", ("b",)),
+            Unavailable(full, "full", needed_bytes=40 * GIB),
+        ),
     )
-    assert free_devices([full], 1, 0) == ((), "1 of 1 GPUs needed, 0 free: GPU 2 has 10.0 of 72.0 GiB free")
-    assert free_devices([free], 2, 0) == ((), "2 GPUs needed, 1 found")
+    (unused_wanted,) = free_devices([full], 0).unavailable
+    assert unused_wanted == Unavailable(full, "full", needed_bytes=72 * GIB)
 
 
 def test_who_else_is_on_a_device_may_have_no_name() -> None:

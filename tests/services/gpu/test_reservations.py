@@ -82,19 +82,24 @@ def test_a_claim_ends_with_all_who_have_it(own_user: Path) -> None:
 @pytest.mark.usefixtures("own_user")
 def test_devices_are_reserved_until_the_experiment_claims_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
-    assert reserve_devices("a", READ, 2, 40 * GIB).devices == ("1", "0")
+
+    def reserved(experiment: str, count: int) -> tuple[str, ...]:
+        free = reserve_devices(experiment, READ, count, 40 * GIB)
+        return tuple(device.as_choice for device in free.devices[:count])
+
+    assert reserved("a", 2) == ("1", "0")
     release_devices("a")
-    assert reserve_devices("a", READ, 1, 40 * GIB).devices == ("1",)
-    assert reserve_devices("b", READ, 1, 40 * GIB).devices == ("0",)
+    assert reserved("a", 1) == ("1",)
+    assert reserved("b", 1) == ("0",)
     refused = reserve_devices("c", READ, 1, 40 * GIB)
     assert refused.devices == ()
-    assert "GPU 1 is reserved for a, which is starting; GPU 0 is reserved for b" in refused.reason
+    claimants = [(item.device.as_choice, item.reason, item.experiments) for item in refused.unavailable]
+    assert claimants == [("1", "reserved", ("a",)), ("0", "reserved", ("b",))]
     release_devices("a")
-    assert reserve_devices("c", READ, 1, 40 * GIB).devices == ("1",)
+    assert reserved("c", 1) == ("1",)
     release_devices("c")
     ReservationFiles("b").change(lambda others: [claim("b")])
     release_devices("b")
-    assert reserve_devices("c", READ, 2, 40 * GIB).devices == (), "b has claimed by itself"
-    assert reserve_devices("c", READ, 3, 0).reason == "3 GPUs needed, 2 found"
-    unread = GpuReport(available=False, reason="no")
-    assert reserve_devices("c", unread, 1, 0).reason == "cannot read any GPU of this machine: no"
+    assert reserved("c", 2) == ("1",), "b has claimed by itself"
+    assert {reservation.experiment for reservation in ReservationFiles("").others()} == {"b"}
+    assert reserve_devices("c", GpuReport(available=False, reason="no"), 1, 0).devices == ()

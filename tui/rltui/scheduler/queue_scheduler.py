@@ -35,6 +35,7 @@ from rltui.services.gpu.reservations import release_devices, reserve_devices
 from rltui.services.processes import subprocesses
 from rltui.services.runs.metadata import read_metadata
 from rltui.services.runs.queue_file import change_queue, start_lock
+from rltui.views.gpu.reservations import shortage_text
 
 logger = logging.getLogger("rltui.queue")
 
@@ -169,15 +170,18 @@ class QueueScheduler:
         now, about = time.monotonic(), (entry.name, entry.gpus, entry.gpu_bytes, *assigned_devices)
         if self._refused is not None and self._refused[0] == about and now < self._refused[1]:
             return "", self._refused[2]
-        reservation = reserve_devices(
-            entry.name, read_once(), entry.gpus or 0, entry.gpu_bytes, without=assigned_devices.keys()
-        )
+        report, count = read_once(), entry.gpus or 0
+        free = reserve_devices(entry.name, report, count, entry.gpu_bytes, without=assigned_devices.keys())
+        shortage = shortage_text(report, free, count)
         assignment_texts = [
             f"GPU {device} is assigned to {name}" for device, name in assigned_devices.items()
         ]
-        reason = "" if reservation.devices else "; ".join((reservation.reason, *assignment_texts))
-        self._refused = (about, now + _GPUS_S, reason) if reason else None
-        return ",".join(reservation.devices), reason
+        if not shortage:
+            self._refused = None
+            return ",".join(device.as_choice for device in free.devices[:count]), ""
+        reason = "; ".join((shortage, *assignment_texts))
+        self._refused = (about, now + _GPUS_S, reason)
+        return "", reason
 
     def _start(self, entry: QueueEntry) -> None:
         """Run the command that starts it. The lock says to our successor that it is still at work."""

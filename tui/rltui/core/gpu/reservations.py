@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
-from rltui.base.text import count_text, gib, join_words
 from rltui.core.gpu.report import GpuDevice, GpuReservation
 
 
@@ -37,29 +37,16 @@ def held_bytes(device: GpuDevice, reservation: GpuReservation) -> int:
     )
 
 
-def reserved_text(reservations: Sequence[GpuReservation]) -> str:
-    """`40.0 GiB reserved for b, which is starting`; empty if nothing remains to be taken."""
-    remaining = {reservation.experiment: 0 for reservation in reservations if reservation.left_bytes}
-    for reservation in reservations:
-        if reservation.left_bytes:
-            remaining[reservation.experiment] += reservation.left_bytes
-    if not remaining:
-        return ""
-    size = gib(sum(remaining.values()))
-    return f"{size} GiB reserved for {join_words(list(remaining))}, which {_is(remaining)} starting"
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """Memory of other experiments that is in the way of a start on a device."""
 
-
-def _is(names: Collection[str]) -> str:
-    return "is" if len(names) == 1 else "are"
-
-
-class Contention(NamedTuple):
-    """Memory of other experiments that is in the way of a start."""
-
-    text: str
-    """Continues the words "waits for"."""
-    is_starting: bool
-    """The memory is about to be taken by a start that will come to an end; otherwise it is held."""
+    device: GpuDevice
+    needed_bytes: int
+    reserved: tuple[GpuReservation, ...] = ()
+    """Memory that is about to be taken, by starts that will come to an end."""
+    held_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Experiment → memory that it holds, where none is reserved."""
 
 
 def contention(
@@ -80,36 +67,49 @@ def contention(
         size = sum(need.size_bytes for need in needs if need.device == device.key)
         if not size or device.unclaimed_bytes is None or size <= device.unclaimed_bytes:
             continue
-        need_text = f"GPU {device.label}: needs {gib(size)} GiB, {gib(device.free_bytes or 0)} GiB free"
         theirs = [claim for claim in device.claims if claim.experiment not in experiments]
-        if text := reserved_text(theirs):
-            return Contention(f"{need_text}; {text}", is_starting=True)
+        if reserved := tuple(claim for claim in theirs if claim.left_bytes):
+            return Contention(device, size, reserved=reserved)
         held_bytes: dict[str, int] = {}
         for share in device.shares:
             if share.owner == "experiment" and share.experiment and share.used_bytes:
                 held_bytes[share.experiment] = held_bytes.get(share.experiment, 0) + share.used_bytes
         if has_waited and held_bytes:
-            text = f"{gib(sum(held_bytes.values()))} GiB held by {join_words(list(held_bytes))}"
-            return Contention(f"{need_text}, {text}", is_starting=False)
+            return Contention(device, size, held_bytes=held_bytes)
     return None
 
 
-def free_devices(
-    devices: Sequence[GpuDevice], count: int, bytes_each: int
-) -> tuple[tuple[GpuDevice, ...], str]:
-    """The first `count` devices that no experiment uses or reserves and that have `bytes_each` free; if they
-    are too few, none and the reason. Their `claims` are those of all experiments.
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Why a start that wants devices of its own cannot have one."""
+
+    device: GpuDevice
+    reason: Literal["unreadable", "used", "reserved", "full"]
+    experiments: tuple[str, ...] = ()
+    """Names of the experiments that use it, or that are starting and have reserved it."""
+    needed_bytes: int = 0
+    """Memory that would have to be free on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeDevices:
+    """The devices, of some, that a start can have for itself."""
+
+    devices: tuple[GpuDevice, ...]
+    unavailable: tuple[Unavailable, ...]
+
+
+def free_devices(devices: Iterable[GpuDevice], bytes_each: int) -> FreeDevices:
+    """The devices that no experiment uses or reserves and that have `bytes_each` free. Their `claims` are
+    those of all experiments.
 
     `bytes_each`: 0 if unknown, which asks for devices that nobody else uses either.
     """
-    reasons = {device.label: _unavailable_reason(device, bytes_each) for device in devices}
-    free = tuple(device for device in devices if not reasons[device.label])
-    if len(free) >= count:
-        return free[:count], ""
-    if len(devices) < count:
-        return (), f"{count_text(count, 'GPU')} needed, {len(devices)} found"
-    reasons_text = "; ".join(f"GPU {label} {reason}" for label, reason in reasons.items() if reason)
-    return (), f"{count} of {len(devices)} GPUs needed, {len(free)} free: {reasons_text}"
+    reasons = [(device, _unavailable(device, bytes_each)) for device in devices]
+    return FreeDevices(
+        tuple(device for device, reason in reasons if reason is None),
+        tuple(reason for _, reason in reasons if reason is not None),
+    )
 
 
 def other_experiments(device: GpuDevice) -> tuple[str, ...]:
@@ -118,19 +118,17 @@ def other_experiments(device: GpuDevice) -> tuple[str, ...]:
     return tuple(sorted(users | {reservation.experiment for reservation in device.claims}))
 
 
-def _unavailable_reason(device: GpuDevice, bytes_each: int) -> str:
+def _unavailable(device: GpuDevice, bytes_each: int) -> Unavailable | None:
     if device.problem or device.free_bytes is None:
-        return "cannot be read"
+        return Unavailable(device, "unreadable")
     users = {share.experiment or "an experiment" for share in device.shares if share.owner in _RLTUIS}
     if users:
-        return f"is used by {join_words(sorted(users))}"
-    claimants = sorted({reservation.experiment for reservation in device.claims})
-    if claimants:
-        return f"is reserved for {join_words(claimants)}, which {_is(claimants)} starting"
+        return Unavailable(device, "used", tuple(sorted(users)))
+    if device.claims:
+        claimants = {reservation.experiment for reservation in device.claims}
+        return Unavailable(device, "reserved", tuple(sorted(claimants)))
     needed = bytes_each or round(_UNUSED_FRAC * (device.usable_bytes or 0))
-    if device.free_bytes < needed:
-        return f"has {gib(device.free_bytes)} of {gib(needed)} GiB free"
-    return ""
+    return Unavailable(device, "full", needed_bytes=needed) if device.free_bytes < needed else None
 
 
 _UNUSED_FRAC = 0.9

@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from rltui import paths
 from rltui.base.values import Value
 from rltui.core.gpu.report import GpuReport, GpuReservation
-from rltui.core.gpu.reservations import free_devices, with_claims
+from rltui.core.gpu.reservations import FreeDevices, free_devices, with_claims
 from rltui.errors import ConflictError
 from rltui.services.gpu.cuda import visible_devices
 from rltui.services.own_files import FileLock, make_folder, read_own, write_atomically
@@ -42,13 +41,6 @@ class _ReservationFile(Value):
     users: tuple[tuple[int, int], ...] = ()
     """Pid and start time of the processes that it is for, once they run: they may outlive the writer."""
     claims: tuple[GpuReservation, ...] = ()
-
-
-class FreeDevices(NamedTuple):
-    devices: tuple[str, ...]
-    """Device choices in the form that `--devices` takes; empty if there are not enough."""
-    reason: str
-    """Reason for a lack of devices; else empty."""
 
 
 class ReservationFiles:
@@ -127,30 +119,29 @@ class ReservationFiles:
 def reserve_devices(
     experiment: str, report: GpuReport, count: int, bytes_each: int, without: Collection[str] = ()
 ) -> FreeDevices:
-    """Reserve `count` visible devices of a fresh report that no experiment uses or has reserved, each with
-    `bytes_each` bytes free, for `experiment`, which this process will start: until that reserves itself,
-    `release_devices`, or the end of this process. `without`: devices that must not be used.
+    """Reserve the first `count` visible devices of a fresh report that no experiment uses or has reserved,
+    each with `bytes_each` bytes free, for `experiment`, which this process will start: until that reserves
+    itself, `release_devices`, or the end of this process. `without`: devices that must not be used. Returns
+    all that are free; nothing was reserved if they are too few.
 
     Raises:
         RltuiError: as `ReservationFiles.change`.
     """
-    if not report.available:
-        return FreeDevices((), f"cannot read any GPU of this machine: {report.reason}")
     visible = [device for device in visible_devices(report) if device.as_choice not in without]
-    reserved = FreeDevices((), "")
+    free = FreeDevices((), ())
 
     def decide(others: tuple[GpuReservation, ...]) -> Collection[GpuReservation] | None:
-        nonlocal reserved
-        devices, reason = free_devices(with_claims(visible, others), count, bytes_each)
-        reserved = FreeDevices(tuple(device.as_choice for device in devices), reason)
-        reservations = [
+        nonlocal free
+        free = free_devices(with_claims(visible, others), bytes_each)
+        if not count or len(free.devices) < count:
+            return None
+        return [
             GpuReservation(experiment=experiment, device=device.key, size_bytes=bytes_each)
-            for device in devices
+            for device in free.devices[:count]
         ]
-        return reservations or None
 
     ReservationFiles(experiment).change(decide)
-    return reserved
+    return free
 
 
 def release_devices(experiment: str) -> None:

@@ -19,6 +19,7 @@ from rltui.services.gpu.reservations import ReservationFiles
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.services.processes import ProcessId
 from rltui.supervisor.component import ComponentRunner, UnmetDependency
+from rltui.views.gpu.reservations import contention_text
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class ReservationManager:
         await asyncio.to_thread(self._files.change, decide)
         if conflict is not None:
             self._waiting_epochs = epochs
-            return UnmetDependency(conflict.text, passes=conflict.is_starting)
+            return UnmetDependency(contention_text(conflict), passes=bool(conflict.reserved))
         self._saved_users = ()
         for name in waiting:
             self._reservations[name] = tuple(

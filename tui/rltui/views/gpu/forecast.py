@@ -9,7 +9,7 @@ from rltui.core import hints
 from rltui.core.gpu.budget import CONTEXT_BYTES, EngineMemory
 from rltui.core.gpu.forecast import MARGIN_BYTES, Forecast, MemoryUser, worst_per_component
 from rltui.core.gpu.report import GpuDevice, GpuShare, MemoryVerdict
-from rltui.core.gpu.reservations import reserved_text
+from rltui.views.gpu.reservations import reserved_text
 
 _NAMED_HOLDERS = 2
 """At most so many holders are named in one line."""
