@@ -57,6 +57,16 @@ while True:
         os.remove(sys.argv[1])
     time.sleep(0.02)
 """
+SLOW_WAY = """\
+import os, subprocess, sys, time
+way = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+while data := os.read(way.stdout.fileno(), 300):
+    os.write(1, data)
+    time.sleep(0.1)
+sys.exit(way.wait())
+"""
+"""Carries 3 KB/s."""
+VERBOSE = "import sys; sys.stdout.write('x' * 300_000); " + PATIENT
 PARENT = (
     'import subprocess, time; subprocess.Popen(["sleep", "600"]); print("ready", flush=True); time.sleep(600)'
 )
@@ -489,6 +499,21 @@ def test_a_frozen_way_is_left_and_another_taken(node: FakeNode, folder: Path) ->
         retry_until(lambda: "silent for" in trainer.status.problem, timeout_s=40)
         assert trainer.code(120) == 0
         assert trainer.log == counted(6_000)
+
+
+@pytest.mark.slow
+def test_a_slow_way_carries_a_stop_beside_the_output(node: FakeNode, folder: Path) -> None:
+    reach = python(SLOW_WAY, *node.reach)
+    with NodeAttempt(folder, node, python(VERBOSE), reach=reach) as trainer:
+        trainer.wait_for_output("xxx")
+        time.sleep(25.0)  # longer than any silence may be
+        assert trainer.status.lost_at is None
+        trainer.signal(signal.SIGTERM)
+        (there,) = node.attempts
+        retry_until(lambda: (there / "output.log").read_text().endswith("asked\n"), timeout_s=8)
+        retry_until(lambda: trainer.status.reason.startswith("it ended"), timeout_s=8)
+        trainer.kill()
+        trainer.node.cut()
 
 
 def _children(pid: int) -> list[int]:

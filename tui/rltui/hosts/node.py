@@ -123,6 +123,7 @@ class _Node:
                 if kind == OUTPUT:
                     offset = int.from_bytes(payload[:8], "big")
                     runner.write(payload[8 + max(0, runner.written_bytes - offset) :])
+                    await connection.request(do="received")
                 elif kind == STATUS:
                     runner.report(replace(runner.status, **json.loads(payload)))
                     if runner.status.phase == "ended":

@@ -7,7 +7,7 @@ one, which takes up with the processes that are left.
 
 Input, on stdin: a JSON object per line. The first has the attempt's `spec` and `id`, `may_start`, the `ports`
 that must be free and `wait_s` for that, the `offset` of the output that the runner has already. Then, by
-`do`: `stop`, `kill`, `done` once the end was received, and `beat`.
+`do`: `stop`, `kill`, `received` for each piece of output, `done` once the end was received, and `beat`.
 
 Output, on stdout, behind all that a login shell may print: frames of a kind, the length of the payload in 4
 bytes, and the payload. OUTPUT: 8 bytes of offset, and the bytes that are there. STATUS: JSON with the values
@@ -48,7 +48,12 @@ BEAT_INTERVAL_S = 5.0
 LOST_TIMEOUT_S = 45
 """An agent that has received nothing for so long has lost its runner."""
 
-_CHUNK_BYTES = 128 * 1024
+_CHUNK_BYTES = (8 << 10, 1 << 20)
+"""Least and most of the output that is on its way at a time: what a slow link has still to carry delays all
+that is sent behind it.
+"""
+_CHUNK_S = 1.0
+"""A piece of output that takes longer to be received is followed by a smaller one."""
 _OUTPUT_POLLS_S = (0.02, 0.5)
 """First and longest pause between two reads of the output."""
 _POLL_S = 0.25
@@ -115,6 +120,9 @@ class Agent:
         self._ports: list[int] = request["ports"]
         self._wait_s: float = request["wait_s"]
         self._offset: int = request["offset"]
+        self._chunk_bytes = _CHUNK_BYTES[0]
+        self._chunk_sent_at: float | None = None
+        """Monotonic time; `None` once all output that was sent has been received."""
         self._node_record: dict[str, Any] = {}
         """Written when it was started: the node's name, and its kernel's count of kills for want of memory.
         """
@@ -145,7 +153,9 @@ class Agent:
             pause_s = _OUTPUT_POLLS_S[0] if has_more else min(_OUTPUT_POLLS_S[1], 1.5 * pause_s)
             if end is not None and not has_more:
                 self._report(phase="ended", reason="", **end)
-            self._receive(0.0 if has_more else pause_s)
+            elif end is not None and time.monotonic() > next_poll + BEAT_INTERVAL_S:
+                self._report(phase="running", starts=1, reason="it ended; its last output is on the way")
+            self._receive(_POLL_S if has_more else pause_s)
         shutil.rmtree(self._folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # other attempts lie beside it
             os.removedirs(os.path.dirname(self._folder))
@@ -154,6 +164,8 @@ class Agent:
         command = request["do"]
         if command == "done":
             self._is_acknowledged = True
+        elif command == "received":
+            self._fit_chunk()
         elif command in ("stop", "kill"):
             self._stop_request = command
             self._pass_stop_on()
@@ -336,20 +348,32 @@ class Agent:
         return end
 
     def _send_output(self) -> bool:
-        """Send the next piece of the log. True where more may follow."""
+        """Send the next piece of the log, once the last one was received. True where more may follow."""
+        if self._chunk_sent_at is not None:
+            return True
         try:
             log = os.open(self._log, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError:  # not made yet, or removed
             return False
         try:
             self._offset = min(self._offset, os.fstat(log).st_size)  # somebody has cut it
-            data = os.pread(log, _CHUNK_BYTES, self._offset)
+            data = os.pread(log, self._chunk_bytes, self._offset)
         finally:
             os.close(log)
         if data:
+            self._chunk_sent_at = time.monotonic()
             self._channel.send(OUTPUT, self._offset.to_bytes(8, "big") + data)
             self._offset += len(data)
         return bool(data)
+
+    def _fit_chunk(self) -> None:
+        """The last piece of output was received: the next one is larger or smaller, as that took."""
+        if self._chunk_sent_at is not None:
+            took_s, self._chunk_sent_at = time.monotonic() - self._chunk_sent_at, None
+            if took_s > _CHUNK_S:
+                self._chunk_bytes = max(_CHUNK_BYTES[0], self._chunk_bytes // 2)
+            elif took_s < _CHUNK_S / 2:
+                self._chunk_bytes = min(_CHUNK_BYTES[1], 2 * self._chunk_bytes)
 
     def _pass_stop_on(self) -> None:
         if self._stop_request and (shim := self._shim()) is not None:
