@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from tests.fakes.experiment import NOW, FakeExperiment
@@ -18,6 +19,7 @@ from rltui.core.runs.forks import ForkPlan, ForkRequest, fork_name
 from rltui.core.runs.queue import QueueAction, RunQueue
 from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, RltuiError, UsageError
+from rltui.services.runs.query import QueryableRuns, RunQuery
 from rltui.views.report import Draw
 
 
@@ -51,6 +53,15 @@ def running_row(name: str, **values: Any) -> RunRow:
         "supervisor": (4711, NOW),
     }
     return run_row(name, **(usual | values))
+
+
+def selected(
+    query: RunQuery, rows: Sequence[RunRow], configs: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+) -> list[RunRow]:
+    """Those of the rows that a query means, in its order."""
+    by_id: dict[str, RunRow] = {row.id: row for row in rows}
+    ids = QueryableRuns().select(query, rows, lambda ids: {id_: configs.get(id_, {}) for id_ in ids})
+    return [by_id[id_] for id_ in ids]
 
 
 def _when(is_so: bool | None, before: float | None) -> float | None:
@@ -109,6 +120,9 @@ class FakeRuns(Runs):
         if self.error:
             raise self.error
         return self.known
+
+    def select(self, query: RunQuery) -> Sequence[str]:
+        return self._queryable.select(query, self.known, self.configs)
 
     def catch_up(self) -> tuple[str, ...]:
         if self.error:

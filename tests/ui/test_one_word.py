@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from tests.core.runs.test_state import combinations
 from tests.fakes.experiment import NOW, running_status
-from tests.fakes.runs import run_row
+from tests.fakes.runs import run_row, selected
 
 from rltui.cli.commands.status import Sentences, list_lines
 from rltui.cli.status_text import as_text, document
@@ -22,7 +22,7 @@ from rltui.ui.widgets.run_table import RunRows, RunTable
 from rltui.views.experiment import exit_code, state_cell
 from rltui.views.queue_entry import VIEW, QueuedRun
 from rltui.views.run import column_of, columns_of, run_summary
-from rltui.views.run_filter import parse_filter
+from rltui.views.run_filter import parse_filter, run_query
 from rltui.views.run_list import RunListing, RunSelection
 
 ENTRY = QueueEntry(id="e", name="one", folder="/runs/one", added_at=NOW, state="running", run="aaaaaaaaaa")
@@ -39,7 +39,7 @@ def row_of(verdict: Verdict, *, is_alive: bool) -> RunRow:
 
 def screen_line(row: RunRow) -> str:
     """The line of screen 7."""
-    lines = RunSelection().lines([row], {})
+    lines = RunSelection().lines([row])
     layout = RunTable().layout(RunListing(lines=lines, columns=COLUMNS), 200)
     return RunRows(layout, None, NOW).lines(0)[0].plain
 
@@ -78,7 +78,8 @@ def test_every_place_says_the_same_word() -> None:
         assert f" {text if len(text) <= ROOM else state} " in f"{screen_line(row)} ", "screen 7"
         assert run_summary(row).startswith(told), "runs show"
         assert RunRow.parse(orjson.loads(orjson.dumps(row))).reason == reason, "index"
-        assert [word for word in RUN_STATES if parse_filter(f"is:{word}").matches(row, {})] == [state]
+        queries = {word: run_query(parse_filter(f"is:{word}")) for word in RUN_STATES}
+        assert [word for word, query in queries.items() if selected(query, [row])] == [state]
         queued = QueuedRun(ENTRY.model_copy(update={"state": "done"}), row)
         cells = [column.cell(queued, NOW).text for column in VIEW.named(("sign", "state"))]
         assert cells == [sign, text], "queue"

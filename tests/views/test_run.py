@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.fakes.runs import run_row
+from tests.fakes.runs import run_row, selected
 
 from rltui.core.runs.row import RunRow
 from rltui.errors import UsageError
@@ -19,7 +19,7 @@ from rltui.views.run import (
     run_summary,
     sweep_texts,
 )
-from rltui.views.run_list import sorted_by, usual_order
+from rltui.views.run_filter import run_query
 
 NOW = 1_000_000.0
 
@@ -112,9 +112,16 @@ def test_living_ones_come_first_and_those_without_a_value_last() -> None:
     ]
 
     def names(column: str, *, is_reversed: bool = False) -> list[str]:
-        return [row.name for row in sorted_by(rows, column_of(column), {}, is_reversed=is_reversed)]
+        query = run_query(sort=column_of(column), is_reversed=is_reversed)
+        return [row.name for row in selected(query, rows)]
 
-    assert [row.name for row in usual_order(rows)] == ["young", "live", "new", "old"]
+    assert [row.name for row in selected(run_query(), rows)] == ["young", "live", "new", "old"]
+    assert [row.name for row in selected(run_query(is_reversed=True), rows)] == [
+        "old",
+        "new",
+        "live",
+        "young",
+    ]
     assert names("reward") == ["live", "old", "young", "new"]
     assert names("reward", is_reversed=True) == ["old", "live", "young", "new"]
     assert names("loss") == ["new", "live", "old", "young"]
@@ -125,8 +132,8 @@ def test_living_ones_come_first_and_those_without_a_value_last() -> None:
         "id-live": {"k": True},
         "id-young": {"k": [1, 2]},
     }
-    names_of_mixed = [row.name for row in sorted_by(rows, column_of("k"), mixed)]
-    assert names_of_mixed == ["live", "new", "young", "old"]
+    by_config = run_query(sort=column_of("k"))
+    assert [row.name for row in selected(by_config, rows, mixed)] == ["live", "new", "young", "old"]
 
 
 def test_a_run_at_a_glance() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.fakes.runs import run_row
+from tests.fakes.runs import run_row, selected
 from tests.ui.run_cases import QUEUE, RUNS
 
 from rltui.core.runs.row import RunRow
@@ -16,7 +16,7 @@ QUEUED = QUEUE.entries
 def test_living_runs_come_first_whatever_is_sorted_by() -> None:
     def names(view: RunView, **values: object) -> list[str]:
         selection = RunSelection(view, **values)  # type: ignore[arg-type]
-        return [line_key(line) for line in selection.lines(RUNS, {}, QUEUED)]
+        return [line_key(line) for line in selection.lines(selected(selection.query, RUNS), QUEUED)]
 
     assert names(RunView())[:3] == ["id-lr-lr3e-06", "id-lr-lr1e-06", "id-reverse-text-b"]
     assert names(RunView())[3:6] == ["queue:q1", "queue:q2", "id-lr-lr1e-05"]

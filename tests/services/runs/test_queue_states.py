@@ -15,7 +15,7 @@ from rltui.core.runs.state import Verdict
 from rltui.services.own_files import make_folder
 from rltui.services.processes import boot_identity
 from rltui.services.runs.queue_file import read_queue
-from rltui.services.runs.queue_states import rows_beside_queue
+from rltui.services.runs.queue_states import row_beside_entry, saved_entries
 
 
 def test_the_quick_reading_says_what_the_queue_says(own_user: Path) -> None:
@@ -32,7 +32,9 @@ def test_the_quick_reading_says_what_the_queue_says(own_user: Path) -> None:
     for boot in (boot_identity(), "another", ""):
         queue = RunQueue(entries=tuple(entries), boot=boot)
         paths.queue_file().write_text(queue.model_dump_json(exclude_defaults=True))
-        for entry, row in zip(read_queue().entries, rows_beside_queue(rows), strict=True):
+        saved = saved_entries()
+        listed = [row_beside_entry(row, saved[row.entry]) for row in rows]
+        for entry, row in zip(read_queue().entries, listed, strict=True):
             expected = Verdict("failed", rows[0].reason).in_queue(entry.state, entry.why)
             assert Verdict(row.state, row.reason) == expected, (boot, entry)
             after_reboot |= {row.state} if boot == "another" else set()

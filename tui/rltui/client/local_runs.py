@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rltui.core.runs.forks import ForkPlan, ForkRequest
     from rltui.core.runs.queue import QueueAction, RunQueue
     from rltui.services.runs.index import RunIndex
+    from rltui.services.runs.query import RunQuery
     from rltui.views.report import Draw
 
 _MEASURING_S = 3.0
@@ -84,6 +85,10 @@ class LocalRuns(Runs):
             self._stamp = (revision, queue, silent)
             self._rows = tuple(current_rows(self._by_id.values()))
             return self._rows
+
+    def select(self, query: RunQuery) -> Sequence[str]:
+        with self._lock:
+            return self._index.select_ids(query)
 
     def catch_up(self) -> tuple[str, ...]:
         from rltui.services.runs import catalog

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rltui.base.questions import command, question
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.core.runs.forks import ForkPlan, ForkRequest
     from rltui.core.runs.queue import QueueAction, RunQueue
     from rltui.core.runs.row import RunChange, RunRow
+    from rltui.services.runs.query import QueryableRuns, RunQuery
     from rltui.views.report import Draw
 
 
@@ -42,6 +44,16 @@ class Runs(ABC):
         """The runs of the index, in no order. The same tuple as before where nothing has changed, which costs
         next to nothing.
         """
+
+    def select(self, query: RunQuery) -> Sequence[str]:
+        """Ids of the runs that a query means, in its order."""
+        return self._queryable.select(query, self.rows(), self.configs)
+
+    @cached_property
+    def _queryable(self) -> QueryableRuns:
+        from rltui.services.runs.query import QueryableRuns
+
+        return QueryableRuns()
 
     @question()
     def catch_up(self) -> tuple[str, ...]:

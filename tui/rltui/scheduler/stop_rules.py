@@ -16,7 +16,8 @@ from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.metrics.run_summary import RunSummary
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs.observed import framework_of
-from rltui.views.run_filter import RunFilter, parse_filter
+from rltui.services.runs.query import QueryableRuns
+from rltui.views.run_filter import RunFilter, parse_filter, run_query
 
 _NO_RUN = RunId("0" * ID_LENGTH)
 """Row to evaluate a condition on; it is never saved."""
@@ -76,7 +77,7 @@ def _judged(condition: RunFilter, entry: QueueEntry, digest: RunSummary) -> str:
     row = RunRow(id=_NO_RUN, created_at=entry.added_at, name=entry.name, folder=entry.folder)
     row = replace(row, metrics=digest.metrics, levels=digest.levels, step=digest.step)
     row = replace(row, state="running", group=entry.group)
-    if not condition.matches(row, {}):
+    if not QueryableRuns().select(run_query(condition), [row]):
         return ""
     values = [(column.id, column.value(row, {})) for column in condition.columns]
     return ", ".join(

@@ -37,6 +37,8 @@ class RunList:
         self.listing = RunListing()
         self._lines: dict[str, Line] = {}
         self._by_id: dict[str, RunRow] = {}
+        self._selected: list[RunRow] = []
+        """The rows that the selection lists, in its order."""
         self._rows_of_configs: dict[str, RunRow] = {}
         """The row that a config was read with, by the id of a run."""
 
@@ -73,11 +75,19 @@ class RunList:
             else:
                 self.configs.update(configs)
                 self._rows_of_configs.update({row.id: row for row in old})
+        try:
+            ids = await asyncio.to_thread(self._runs.select, selection.query)
+        except RltuiError as error:
+            self.problem = error.title
+        else:
+            if selection is not self.selection:
+                return  # another was chosen meanwhile, and is listed
+            self._selected = [row for id_ in ids if (row := self._by_id.get(id_)) is not None]
         self._list()
 
     def _list(self) -> None:
         selection = self.selection
-        lines = selection.lines(self.rows, self.configs, waiting_entries(self.queue))
+        lines = selection.lines(self._selected, waiting_entries(self.queue))
         self._lines = {line_key(line): line for line in lines}
         self.listing = RunListing(
             lines,

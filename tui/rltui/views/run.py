@@ -54,14 +54,21 @@ _MOST_CHANGED = 60
 _NO_CONFIG: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+RowPath = tuple[str | int, ...]
+"""Names of a field, of keys in it, of elements: `("metrics", "reward", 0)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunColumn:
     id: str
     """Name that people type: `reward`, `reward.best`, `optim.lr`."""
     heading: str
     kind: Kind
-    value: Callable[[RunRow, Mapping[str, Any]], Any]
-    """Value of a run and its config, for sorting, comparison and scripts; `None` where it has none."""
+    paths: Sequence[RowPath] = ()
+    """Where its value stands in a row: the first of these that has one. An empty text is none."""
+    computed: Callable[[RunRow], Any] | None = None
+    """Its value, where that stands nowhere in the row."""
+    is_zero_none: bool = False
     about: str = ""
     widest: int = 24
     """Characters that are worth showing where there is room."""
@@ -72,6 +79,17 @@ class RunColumn:
     """Id of the metric whose level it is."""
     of_config: bool = False
     """True if it needs the run's config; all others need only the row."""
+
+    def value(self, row: RunRow, config: Mapping[str, Any] = _NO_CONFIG) -> Any:  # noqa: ANN401
+        """Value of a run and its config, for comparison and scripts; `None` where it has none."""
+        if self.of_config and (value := config_value(config, self.id)) is not None:
+            return value
+        if self.computed is not None:
+            return self.computed(row)
+        values = (_value_at(row, path) for path in self.paths)
+        value = next((value for value in values if value is not None), None)
+        has_empty = self.is_zero_none or self.kind in ("text", "words", "flag")
+        return None if has_empty and not value else value
 
     @property
     def is_right(self) -> bool:
@@ -120,57 +138,81 @@ class RunColumn:
                 return str(value)
 
 
-def _field(id_: str, kind: Kind, about: str, value: Callable[[RunRow], Any], widest: int = 24) -> RunColumn:
+def _value_at(row: RunRow, path: RowPath) -> Any:  # noqa: ANN401 - whatever stands there
+    value: Any = row
+    for part in path:
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif value is not None:
+            value = value[part] if isinstance(part, int) else getattr(value, part)
+    return value
+
+
+def _field(
+    id_: str,
+    kind: Kind,
+    about: str,
+    *paths: RowPath,
+    widest: int = 24,
+    computed: Callable[[RunRow], Any] | None = None,
+    is_zero_none: bool = False,
+) -> RunColumn:
+    """`paths`: by default the field with the name of the column."""
     return RunColumn(
-        id_, id_.replace("_", " "), kind, lambda row, _: value(row), about, widest if kind in _LEFT else 16
+        id=id_,
+        heading=id_.replace("_", " "),
+        kind=kind,
+        paths=() if computed else paths or ((id_,),),
+        computed=computed,
+        is_zero_none=is_zero_none,
+        about=about,
+        widest=widest if kind in _LEFT else 16,
     )
 
 
 def _version(name: str) -> RunColumn:
-    return _field(name, "text", f"version of {name} it ran with", lambda row: row.versions.get(name), 16)
+    return _field(name, "text", f"version of {name} it ran with", ("versions", name), widest=16)
 
 
+_REWARD: Sequence[RowPath] = (("levels", "reward", "mean"), ("metrics", "reward", 0))
 _FIELDS: Mapping[str, RunColumn] = {
     column.id: column
     for column in (
-        _field("name", "text", "name", lambda row: row.name, 48),
-        _field("state", "text", ", ".join(RUN_STATES), lambda row: row.state, 24),
-        _field("step", "steps", "completed steps and their total", lambda row: row.step),
-        _field("max_steps", "steps", "total steps", lambda row: row.max_steps),
-        _field("trend", "number", "reward over all steps", lambda row: row.reward),
+        _field("name", "text", "name", widest=48),
+        _field("state", "text", ", ".join(RUN_STATES), widest=24),
+        _field("step", "steps", "completed steps and their total"),
+        _field("max_steps", "steps", "total steps"),
+        _field("trend", "number", "reward over all steps", *_REWARD),
         _field("changed", "text", "config keys that differ from its parent or the defaults",
-            lambda row: changed_text(row) or None, 44),
-        _field("age", "age", "time since its start", lambda row: row.started_at or row.created_at),
-        _field("started", "time", "start time", lambda row: row.started_at),
-        _field("ended", "time", "end time", lambda row: row.ended_at),
-        _field("created", "time", "creation time of its folder", lambda row: row.created_at),
-        _field("duration", "seconds", "total running time", lambda row: row.seconds or None),
+            computed=lambda row: changed_text(row) or None, widest=44),
+        _field("age", "age", "time since its start", ("started_at",), ("created_at",)),
+        _field("started", "time", "start time", ("started_at",)),
+        _field("ended", "time", "end time", ("ended_at",)),
+        _field("created", "time", "creation time of its folder", ("created_at",)),
+        _field("duration", "seconds", "total running time", ("seconds",), is_zero_none=True),
         _field("gpu_hours", "number", "GPU hours",
-            lambda row: row.gpu_seconds / 3600 or None),
-        _field("attempts", "steps", "attempts of its most restarted component",
-            lambda row: row.attempts or None),
-        _field("gpus", "words", "its GPUs", lambda row: row.gpus or None),
-        _field("tags", "words", "tags (`runs tag`)", lambda row: row.tags or None),
-        _field("note", "text", "note (`runs note`)", lambda row: row.note or None, 48),
-        _field("best", "flag", "starred (`runs star`)", lambda row: row.is_best or None),
-        _field("group", "text", "its sweep", lambda row: row.group or None),
-        _field("parent", "text", "the run it was forked from", lambda row: row.parent or None),
-        _field("again", "text", "the run it repeats", lambda row: row.again or None),
+            computed=lambda row: row.gpu_seconds / 3600 or None),
+        _field("attempts", "steps", "attempts of its most restarted component", is_zero_none=True),
+        _field("gpus", "words", "its GPUs"),
+        _field("tags", "words", "tags (`runs tag`)"),
+        _field("note", "text", "note (`runs note`)", widest=48),
+        _field("best", "flag", "starred (`runs star`)", ("is_best",)),
+        _field("group", "text", "its sweep"),
+        _field("parent", "text", "the run it was forked from"),
+        _field("again", "text", "the run it repeats"),
         _field("checkpoints", "steps", "complete checkpoints",
-            lambda row: len(row.checkpoints) or None),
-        _field("framework", "text", "its user", lambda row: row.framework or None),
-        _field("generation", "text", "generation of the framework",
-            lambda row: row.generation or None),
-        _field("commit", "text", "commit of the workspace; * with uncommitted changes",
-            lambda row: row.commit or None),
-        _field("host", "text", "its machine", lambda row: row.host or None),
-        _field("disk", "bytes", "size of its folder", lambda row: row.disk_bytes),
-        _field("folder", "text", "its folder", lambda row: row.folder, 60),
-        _field("kind", "text", "run or evaluation", lambda row: row.kind),
-        _field("reason", "text", "the reason for its state", lambda row: row.reason.text or None, 60),
-        _field("archived", "time", "when it was archived", lambda row: row.archived_at),
-        _field("trashed", "time", "when it was moved to the trash", lambda row: row.trashed_at),
-        _field("id", "text", "its unique id", lambda row: row.id, 10),
+            computed=lambda row: len(row.checkpoints) or None),
+        _field("framework", "text", "its user"),
+        _field("generation", "text", "generation of the framework"),
+        _field("commit", "text", "commit of the workspace; * with uncommitted changes"),
+        _field("host", "text", "its machine"),
+        _field("disk", "bytes", "size of its folder", ("disk_bytes",)),
+        _field("folder", "text", "its folder", widest=60),
+        _field("kind", "text", "run or evaluation"),
+        _field("reason", "text", "the reason for its state", ("reason", "text"), widest=60),
+        _field("archived", "time", "when it was archived", ("archived_at",)),
+        _field("trashed", "time", "when it was moved to the trash", ("trashed_at",)),
+        _field("id", "text", "its unique id", widest=10),
         *map(_version, (*packages.LISTED, "driver")),
     )
 }  # fmt: skip
@@ -215,11 +257,11 @@ def column_of(name: str) -> RunColumn:
             f"unknown column: {name}", hint=f"columns: {', '.join(_FIELDS)}, metrics, config keys"
         )
     return RunColumn(
-        name,
-        name.rpartition(".")[2],
-        "config",
-        lambda row, config: _setting_value(row, config, name),
-        "a config key",
+        id=name,
+        heading=name.rpartition(".")[2],
+        kind="config",
+        paths=(("metrics", name, 0),) if name in _SETTINGS_TOO else (),
+        about="a config key",
         of_config=True,
     )
 
@@ -231,13 +273,6 @@ def columns_of(names: Iterable[str]) -> tuple[RunColumn, ...]:
         UsageError: as `column_of`.
     """
     return tuple({column.id: column for column in map(column_of, names)}.values())
-
-
-def _setting_value(row: RunRow, config: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of any type
-    value = config_value(config, name)
-    if value is None and name in _SETTINGS_TOO:
-        return row.metrics.get(name, (None, None))[0]
-    return value
 
 
 def check_names(columns: Iterable[RunColumn], configs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -284,20 +319,16 @@ def _metric(concept: MetricConcept, which: str = "") -> RunColumn:
     which = default if which in ("", "level") else which
     is_plain = which == default and not (id_ in _SETTINGS_TOO or id_ in _FIELDS)
 
-    def value(row: RunRow, _: Mapping[str, Any]) -> float | None:
-        if which == "level" and (level := row.levels.get(id_)) is not None:
-            return level.mean
-        return row.metrics.get(id_, (None, None))[which == "best"]
-
+    number: RowPath = ("metrics", id_, int(which == "best"))
     about, heading = _VALUES[which] if concept.by_batch else _MEASURED[which]
     return RunColumn(
-        id_ if is_plain else f"{id_}.{which}",
-        f"{id_.replace('_', ' ')}{heading}",
-        "number",
-        value,
-        f"{concept.title}, {about}",
-        20,
-        concept.unit,
+        id=id_ if is_plain else f"{id_}.{which}",
+        heading=f"{id_.replace('_', ' ')}{heading}",
+        kind="number",
+        paths=(("levels", id_, "mean"), number) if which == "level" else (number,),
+        about=f"{concept.title}, {about}",
+        widest=20,
+        unit=concept.unit,
         smallest_first=concept.better == "lower",
         level_of=id_ if which == "level" else "",
     )

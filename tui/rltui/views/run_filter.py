@@ -7,21 +7,22 @@ NAME    := a column of the list: a field, a metric (`reward`, `reward.best`), th
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import orjson
 
 from rltui.base.text import parse_number, unknown_name
 from rltui.base.times import MOMENT_HINT, parse_moment, parse_span
-from rltui.core.experiment.states import RUN_STATES, RunState
+from rltui.core.config.data import config_value
+from rltui.core.experiment.states import RUN_STATES
 from rltui.core.runs.row import RunRow
 from rltui.errors import UsageError
+from rltui.services.runs.query import RunQuery
 from rltui.views.run import RunColumn, check_names, column_of
 
-_Predicate = Callable[[RunRow, Mapping[str, Any]], bool]
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<qualifier>[A-Za-z_][\w.\-]*:(?=[^\s)]))
@@ -32,30 +33,31 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+_ORDER = frozenset({"<", "<=", ">", ">="})
 
 
-def _is_in(state: RunState, row: RunRow) -> bool:
-    return row.state == state
+def _at(*path: str | int) -> str:
+    """What stands there in a row, in SQL."""
+    parts = (f"[{part}]" if isinstance(part, int) else f'."{part}"' for part in path)
+    return f"json_extract(document, '${''.join(parts)}')"
 
 
-_IS_WORDS: Mapping[str, tuple[str, Callable[[RunRow], bool]]] = {
-    "living": ("state", lambda row: row.is_alive),
-    **{state: ("state", partial(_is_in, state)) for state in RUN_STATES},
-    "best": ("best", lambda row: row.is_best),
-    "archived": ("archived", lambda row: row.archived_at is not None),
-    "trashed": ("trashed", lambda row: row.trashed_at is not None),
-    "dirty": ("commit", lambda row: row.is_dirty),
-    "observed": ("folder", lambda row: row.observed),
-    "fork": ("parent", lambda row: bool(row.parent)),
-    "evaluation": ("kind", lambda row: row.kind == "evaluation"),
+_IS_WORDS: Mapping[str, tuple[str, str]] = {
+    "living": ("state", "is_alive"),
+    **{state: ("state", f"{_at('state')} = '{state}'") for state in RUN_STATES},
+    "best": ("best", _at("is_best")),
+    "archived": ("archived", "archived_at IS NOT NULL"),
+    "trashed": ("trashed", "trashed_at IS NOT NULL"),
+    "dirty": ("commit", _at("is_dirty")),
+    "observed": ("folder", _at("observed")),
+    "fork": ("parent", f"{_at('parent')} <> ''"),
+    "evaluation": ("kind", f"{_at('kind')} = 'evaluation'"),
 }
-"""Word → its column, and its test."""
+"""Word → its column, and its condition."""
 _SIZE = re.compile(r"([\d.]+)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _LONGEST, _DEEPEST = 4000, 50
 """Characters of a filter, and brackets in brackets."""
+_FLAGS = {"yes": "true", "no": "false"}
 _CONNECTIVES = frozenset({"and", "or", "not"})
 _EXAMPLE = (
     "for example: reward > 0.8 and lr < 1e-5, tag:baseline, 'age < 2d', not state == failed, name:~^sft"
@@ -64,34 +66,18 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
+    """What a person typed, as a condition over the table of runs. It is true or false of each run: a missing
+    value is neither above nor below anything.
+    """
+
     text: str
     columns: tuple[RunColumn, ...]
-    _comparison: _Predicate
+    where: str
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def needs_config(self) -> bool:
-        """It uses config keys: `matches` needs the config of the run."""
         return any(column.of_config for column in self.columns)
-
-    def matches(self, row: RunRow, config: Mapping[str, Any]) -> bool:
-        """Whether the filter selects the run. A missing value is neither above nor below anything."""
-        return self._comparison(row, config)
-
-    def chosen(
-        self, rows: Iterable[RunRow], configs: Mapping[str, Mapping[str, Any]], *, with_archived: bool = False
-    ) -> list[RunRow]:
-        """The selected `rows`, in their order. Archived and trashed ones are left out if the filter does not
-        ask about that.
-        """
-        column_ids = {column.id for column in self.columns}
-        archived, trashed = with_archived or "archived" in column_ids, "trashed" in column_ids
-        return [
-            row
-            for row in rows
-            if (archived or row.archived_at is None)
-            and (trashed or row.trashed_at is None)
-            and self._comparison(row, configs.get(row.id, {}))
-        ]
 
     def check(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
         """Check that its config keys exist in some of these runs.
@@ -102,17 +88,135 @@ class RunFilter:
         check_names(self.columns, configs)
 
 
-def parse_filter(text: str, *, now: float = 0.0, ids: Mapping[str, str] | None = None) -> RunFilter:
-    """Parse a typed filter; an empty text selects all runs.
-
-    `now`: for ages and times. `ids`: of runs by name, for `parent:NAME`.
+def parse_filter(text: str, *, now: float = 0.0) -> RunFilter:
+    """Parse a typed filter; an empty text selects all runs. `now`: for ages and times.
 
     Raises:
         UsageError: with the position, the error below it, and advice.
     """
-    parser = _Parser(text, now, ids or {})
-    test = parser.parse()
-    return RunFilter(text, tuple({column.id: column for column in parser.columns}.values()), test)
+    parser = _Parser(text, now)
+    where = parser.parse()
+    columns = {column.id: column for column in parser.columns}
+    return RunFilter(text, tuple(columns.values()), where, parser.values)
+
+
+def run_query(
+    run_filter: RunFilter | None = None,
+    *,
+    with_archived: bool = True,
+    with_trashed: bool = True,
+    sort: RunColumn | None = None,
+    is_reversed: bool = False,
+    living_first: bool = False,
+) -> RunQuery:
+    """The runs that a filter selects, sorted by a column: texts from A on, times and numbers from the largest
+    on, or from the smallest where less is better; `is_reversed` inverts that. Runs without a value come last,
+    either way; equal ones stay in the usual order.
+
+    The usual order: living runs first, those that began last in front; then the others, those that ended last
+    in front.
+    """
+    conditions = [] if run_filter is None else [run_filter.where]
+    conditions += [] if with_archived else ["archived_at IS NULL"]
+    conditions += [] if with_trashed else ["trashed_at IS NULL"]
+    order = ["is_alive DESC"] if living_first else []
+    if sort is None:
+        order += [f"{name} {'ASC' if is_reversed else 'DESC'}" for name in ("is_alive", "at", "id")]
+    else:
+        order += [*_sorting(sort, is_reversed=is_reversed), "is_alive DESC", "at DESC", "id DESC"]
+    return RunQuery(
+        _joined(conditions, "AND") if conditions else "1",
+        ", ".join(order),
+        {**(run_filter.values if run_filter else {}), "sort": "" if sort is None else sort.id},
+        _FUNCTIONS,
+        needs_config=bool((run_filter and run_filter.needs_config) or (sort and sort.of_config)),
+    )
+
+
+def _sorting(column: RunColumn, *, is_reversed: bool) -> Iterator[str]:
+    value = _sort_key(column)
+    up, down = ("DESC", "ASC") if is_reversed else ("ASC", "DESC")
+    yield f"{value} IS NULL"
+    yield f"typeof({value}) = 'text' {up}"
+    yield f"CASE typeof({value}) WHEN 'text' THEN 0 ELSE {value} END {up if column.smallest_first else down}"
+    yield f"CASE typeof({value}) WHEN 'text' THEN casefold({value}) END {up}"
+
+
+# --- columns in SQL -----------------------------------------------------------------------------------------
+
+_IN_LIST = "CASE type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE value END"
+
+
+def _value(column: RunColumn, name: str) -> str:
+    """The value of a column, NULL where a run has none: of a `flag` the word `true`, of `words` and `config`
+    as JSON. `name`: the parameter with the id of the column.
+    """
+    if column.computed is not None:
+        return f"column_value({name}, document)"
+    values = [_at(*path) for path in column.paths]
+    if column.of_config:
+        values = [f"config_value(config, {name})", *(f"json_quote({value})" for value in values)]
+    value = f"COALESCE({', '.join(values)})" if len(values) > 1 else values[0]
+    match column.kind:
+        case "flag":
+            return f"CASE {value} WHEN 1 THEN 'true' END"
+        case "text":
+            return f"NULLIF({value}, '')"
+        case _:
+            return f"NULLIF({value}, 0)" if column.is_zero_none else value
+
+
+def _any(column: RunColumn, name: str, condition: Callable[[str], str]) -> str:
+    """Whether a condition holds for the value, or for one of several. Never NULL."""
+    value = _value(column, name)
+    if column.kind in ("words", "config"):
+        return f"EXISTS (SELECT 1 FROM json_each({value}) WHERE {condition(_IN_LIST)})"  # noqa: S608 - ours
+    return f"COALESCE({condition(value)}, 0)"
+
+
+def _sort_key(column: RunColumn) -> str:
+    value = _value(column, ":sort")
+    if column.kind not in ("words", "config"):
+        return value
+    several = f"(SELECT group_concat(value, ' ') FROM json_each({value}))"  # noqa: S608
+    one = f"(SELECT value FROM json_each({value}))"  # noqa: S608
+    return f"CASE json_type({value}) WHEN 'array' THEN {several} ELSE {one} END"
+
+
+def _config_value(config: bytes, name: str) -> str | None:
+    """The value of a config key as JSON."""
+    try:
+        value = config_value(orjson.loads(config), name)
+    except ValueError:  # it is damaged
+        return None
+    return None if value is None else orjson.dumps(value).decode()
+
+
+def _column_value(id_: str, document: str) -> Any:  # noqa: ANN401 - what the column computes
+    try:
+        return column_of(id_).value(RunRow.parse(orjson.loads(document)))
+    except (ValueError, TypeError, KeyError, AttributeError):  # it is damaged
+        return None
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "casefold": lambda value: None if value is None else str(value).casefold(),
+    "is_match": lambda pattern, value: value is not None and bool(re.search(pattern, str(value), re.I)),
+    "config_value": _config_value,
+    "column_value": _column_value,
+}
+
+
+def _joined(conditions: Sequence[str], connective: str) -> str:
+    """As a balanced tree: sqlite refuses one that is 1,000 levels deep."""
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2
+    sides = (_joined(part, connective) for part in (conditions[:middle], conditions[middle:]))
+    return f"({f' {connective} '.join(sides)})"
+
+
+# --- what is typed ------------------------------------------------------------------------------------------
 
 
 class _Token(NamedTuple):
@@ -123,9 +227,10 @@ class _Token(NamedTuple):
 
 
 class _Parser:
-    def __init__(self, text: str, now: float, ids: Mapping[str, str]) -> None:
-        self._text, self._now, self._ids = text, now, ids
+    def __init__(self, text: str, now: float) -> None:
+        self._text, self._now = text, now
         self.columns: list[RunColumn] = []
+        self.values: dict[str, Any] = {"now": now}
         if len(text) > _LONGEST:
             raise UsageError(f"filter too long ({len(text)} characters, at most {_LONGEST})", hint=_EXAMPLE)
         self._tokens = list(self._split())
@@ -179,54 +284,60 @@ class _Parser:
             hint=hint or _EXAMPLE,
         )
 
+    def _parameter(self, value: object) -> str:
+        """The name of a new parameter with this value."""
+        name = f"p{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
+
     # --- grammar ------------------------------------------------------------------------------------------
 
-    def parse(self) -> _Predicate:
+    def parse(self) -> str:
         """Parse the whole filter.
 
         Raises:
             UsageError: at a token that does not belong there.
         """
         if self._token.kind == "end":
-            return lambda *_: True
-        test = self._disjunction()
+            return "1"
+        condition = self._disjunction()
         if self._token.kind != "end":
             raise self._error(self._token.at, f"unexpected {self._token.text!r}")
-        return test
+        return condition
 
-    def _disjunction(self) -> _Predicate:
-        tests = [self._conjunction()]
+    def _disjunction(self) -> str:
+        conditions = [self._conjunction()]
         while self._is_word("or"):
             self._take()
-            tests.append(self._conjunction())
-        return tests[0] if len(tests) == 1 else lambda row, config: any(test(row, config) for test in tests)
+            conditions.append(self._conjunction())
+        return _joined(conditions, "OR")
 
-    def _conjunction(self) -> _Predicate:
-        tests = [self._negation()]
+    def _conjunction(self) -> str:
+        conditions = [self._negation()]
         while self._token.kind != "end" and not self._is_word("or") and self._token.text != ")":
             if self._is_word("and"):
                 self._take()
-            tests.append(self._negation())
-        return tests[0] if len(tests) == 1 else lambda row, config: all(test(row, config) for test in tests)
+            conditions.append(self._negation())
+        return _joined(conditions, "AND")
 
-    def _negation(self) -> _Predicate:
+    def _negation(self) -> str:
         is_negated = False
         while self._is_word("not"):
             self._take()
             is_negated = not is_negated
         return _negate(self._term(), when=is_negated)
 
-    def _term(self) -> _Predicate:
+    def _term(self) -> str:
         token = self._take()
         if token.kind == "bracket" and token.text == "(":
             if self._depth == _DEEPEST:
                 raise self._error(token.at, f"more than {_DEEPEST} nested parentheses")
             self._depth += 1
-            test = self._disjunction()
+            condition = self._disjunction()
             self._depth -= 1
             if self._take().text != ")":
                 raise self._error(token.at, "unclosed '('")
-            return test
+            return condition
         if token.kind == "qualifier":
             return self._qualified(token)
         if token.kind in ("word", "quoted") and self._token.kind == "operator":
@@ -241,21 +352,21 @@ class _Parser:
             raise self._error(token.at, "incomplete: a condition is missing")
         if token.kind not in ("word", "quoted") or token.text.lower() in _CONNECTIVES:
             raise self._error(token.at, f"unexpected {token.text!r}")
-        name_part = _unquote(token).casefold()
-        return lambda row, _: name_part in row.name.casefold()
+        name_part = self._parameter(_unquote(token).casefold())
+        return f"instr(casefold(name), {name_part}) > 0"
 
     # --- what is compared ---------------------------------------------------------------------------------
 
-    def _qualified(self, name: _Token) -> _Predicate:
+    def _qualified(self, name: _Token) -> str:
         field, value = name.text[:-1], self._take()
         if field == "is":
             if value.text not in _IS_WORDS:
                 raise self._error(
                     value.at, f"unknown: is:{value.text}", unknown_name("is:", value.text, _IS_WORDS).hint
                 )
-            about, has = _IS_WORDS[value.text]
+            about, condition = _IS_WORDS[value.text]
             self.columns.append(column_of(about))
-            return lambda row, _: has(row)
+            return f"COALESCE({condition}, 0)"
         column = self._column(name, field)
         if value.kind == "regex":
             return self._comparison(column, "~", value)
@@ -273,41 +384,32 @@ class _Parser:
         self.columns.append(column)
         return column
 
-    def _comparison(self, column: RunColumn, sign: str, token: _Token) -> _Predicate:
+    def _comparison(self, column: RunColumn, sign: str, token: _Token) -> str:
         text = _unquote(token)
         if sign in ("~", "!~"):
             return _negate(self._regex_test(column, text, token.at), when=sign == "!~")
         if sign in ("=", "==", "!="):
             return _negate(self._equality_test(column, text, token), when=sign == "!=")
-        bound, compare = self._value(column, text, token), _ORDER[sign]
+        bound = self._value(column, text, token)
         if isinstance(bound, str):
             raise self._error(token.at, f"{column.id} {sign} needs a number, not {text!r}")
-        get, age = column.value, self._now if column.kind == "age" else None
+        limit, start = self._parameter(bound), ":now - " if column.kind == "age" else ""
+        return self._any(column, lambda value: f"typeof({value}) <> 'text' AND {start}{value} {sign} {limit}")
 
-        def test(row: RunRow, config: Mapping[str, Any]) -> bool:
-            value = get(row, config)
-            if not isinstance(value, int | float):
-                return False
-            return compare(value if age is None else age - value, bound)
+    def _any(self, column: RunColumn, condition: Callable[[str], str]) -> str:
+        return _any(column, self._parameter(column.id), condition)
 
-        return test
-
-    def _regex_test(self, column: RunColumn, text: str, offset: int) -> _Predicate:
+    def _regex_test(self, column: RunColumn, text: str, offset: int) -> str:
         try:
-            pattern = re.compile(text, re.IGNORECASE)
+            re.compile(text, re.IGNORECASE)
         except (re.error, OverflowError, RecursionError) as error:
             raise self._error(offset, f"invalid regular expression {text!r}: {error}") from None
+        pattern = self._parameter(text)
+        return self._any(column, lambda value: f"is_match({pattern}, {value})")
 
-        def test(row: RunRow, config: Mapping[str, Any]) -> bool:
-            return any(pattern.search(text_) for text_ in _texts(column.value(row, config)))
-
-        return test
-
-    def _equality_test(self, column: RunColumn, text: str, token: _Token) -> _Predicate:
+    def _equality_test(self, column: RunColumn, text: str, token: _Token) -> str:
         if text == "none" and token.kind == "word":
-            return lambda row, config: column.value(row, config) in (None, "")
-        if column.id in ("parent", "again"):
-            text = self._ids.get(text, text)
+            return _negate(self._any(column, lambda value: f"{value} <> ''"), when=True)
         if column.id == "state" and text not in RUN_STATES:
             raise self._error(
                 token.at, f"unknown state: {text}", unknown_name("state", text, RUN_STATES).hint
@@ -316,16 +418,20 @@ class _Parser:
         if column.kind in ("age", "time"):
             raise self._error(token.at, f"{column.id} can only be compared with < and >", _EXAMPLE)
         lower = text.casefold()
-
-        def test(row: RunRow, config: Mapping[str, Any]) -> bool:
-            value = column.value(row, config)
-            if isinstance(value, bool):
-                return value == (lower in ("true", "yes"))
-            if isinstance(value, int | float):
-                return bool(value == expected)
-            return any(text_.casefold() == lower for text_ in _texts(value))
-
-        return test
+        words = {lower, _FLAGS.get(lower, lower)} if column.kind in ("flag", "config") else {lower}
+        texts = ", ".join(map(self._parameter, sorted(words)))
+        number = self._parameter(None if isinstance(expected, str) else expected)
+        condition = self._any(
+            column,
+            lambda value: (
+                f"CASE typeof({value}) WHEN 'text' THEN casefold({value}) IN ({texts})"
+                f" ELSE {value} = {number} END"
+            ),
+        )
+        if column.id not in ("parent", "again"):
+            return condition
+        names = f"(SELECT id FROM run WHERE name = {self._parameter(text)})"  # noqa: S608
+        return _joined([condition, f"{_at(column.id)} IN {names}"], "OR")
 
     def _value(self, column: RunColumn, text: str, token: _Token) -> float | str:
         """A number if the column has numbers; for a config key a number if possible."""
@@ -350,20 +456,12 @@ class _Parser:
         return value_
 
 
-def _negate(test: _Predicate, *, when: bool) -> _Predicate:
-    return (lambda row, config: not test(row, config)) if when else test
+def _negate(condition: str, *, when: bool) -> str:
+    return f"NOT {condition}" if when else condition
 
 
 def _unquote(token: _Token) -> str:
     return re.sub(r"\\(.)", r"\1", token.text[1:-1]) if token.kind == "quoted" else token.text
-
-
-def _texts(value: object) -> Iterable[str]:
-    if value is None:
-        return ()
-    if isinstance(value, list | tuple):
-        return [str(item) for item in value]
-    return (str(value),)
 
 
 def _amount(text: str) -> float | None:

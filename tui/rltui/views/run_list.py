@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,8 +12,9 @@ from rltui.core.experiment.states import RUN_STATES
 from rltui.core.runs.row import RunRow
 from rltui.core.runs.tree import TreeLine, run_tree
 from rltui.errors import RltuiError
+from rltui.services.runs.query import RunQuery
 from rltui.views.run import DEFAULT_COLUMNS, RunColumn, change_value_text, columns_of
-from rltui.views.run_filter import RunFilter
+from rltui.views.run_filter import RunFilter, run_query
 from rltui.views.table import Cell
 
 if TYPE_CHECKING:
@@ -49,43 +50,6 @@ class RunView:
         except (KeyError, TypeError, RltuiError):
             return cls()
         return cls(columns or DEFAULT_COLUMNS, sort, is_reversed, is_grouped)
-
-
-def usual_order(rows: Iterable[RunRow]) -> list[RunRow]:
-    """Living ones first, those that began last in front; then the others, those that ended last in front."""
-
-    def key(row: RunRow) -> tuple[bool, float, str]:
-        start_time = row.started_at or row.created_at
-        return (row.is_alive, start_time if row.is_alive else row.ended_at or start_time, row.id)
-
-    return sorted(rows, key=key, reverse=True)
-
-
-def sorted_by(
-    rows: Iterable[RunRow],
-    column: RunColumn,
-    configs: Mapping[str, Mapping[str, Any]],
-    *,
-    is_reversed: bool = False,
-) -> list[RunRow]:
-    """Sort by a column: texts from A on, times and numbers from the largest on, or from the smallest where
-    less is better; `is_reversed` inverts that.
-
-    Runs without a value come last, either way; equal ones stay in the default order.
-    """
-    with_value: list[tuple[tuple[int, Any], RunRow]] = []
-    without: list[RunRow] = []
-    for row in usual_order(rows):
-        value = column.value(row, configs.get(row.id, {}))
-        if value is None or value != value:
-            without.append(row)
-        elif isinstance(value, int | float):
-            with_value.append(((0, value if column.smallest_first else -value), row))
-        else:
-            text = " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
-            with_value.append(((1, text.casefold()), row))
-    with_value.sort(key=lambda pair: pair[0], reverse=is_reversed)
-    return [row for _, row in with_value] + without
 
 
 def line_key(line: Line) -> str:
@@ -211,32 +175,32 @@ class RunSelection:
         """`USUAL` stands for the default order."""
         return replace(self.view, sort="" if name == USUAL else name, is_reversed=False)
 
-    def lines(
-        self, rows: Sequence[RunRow], configs: Mapping[str, Any], queue: Sequence[QueueEntry] = ()
-    ) -> list[Line]:
-        """Living runs, or trees with such; what waits in the queue; the others."""
-        view = self.view
-        selected = [row for row in rows if self._admits(row, configs.get(row.id, {}))]
-        if view.sort:
-            column = columns_of([view.sort])[0]
-            selected = sorted_by(selected, column, configs, is_reversed=view.is_reversed)
-        else:
-            selected = usual_order(selected)[:: -1 if view.is_reversed else 1]
-        selected.sort(key=lambda row: not row.is_alive)
-        if view.is_grouped:
-            lines = run_tree(selected, self.folded)
+    @property
+    def query(self) -> RunQuery:
+        """Living runs first. Those in the trash are never listed."""
+        sort = columns_of([self.view.sort])[0] if self.view.sort else None
+        return run_query(
+            self.filter,
+            with_archived=self.with_archived,
+            with_trashed=False,
+            sort=sort,
+            is_reversed=self.view.is_reversed,
+            living_first=True,
+        )
+
+    def lines(self, rows: Sequence[RunRow], queue: Sequence[QueueEntry] = ()) -> list[Line]:
+        """Living runs, or trees with such; what waits in the queue; the others. `rows`: what `query` selects,
+        in its order.
+        """
+        if self.view.is_grouped:
+            lines = run_tree(rows, self.folded)
             living = _living_lines(lines)
         else:
-            lines = [TreeLine(row.id, row, (), is_parent=False) for row in selected]
-            living = sum(row.is_alive for row in selected)
-        listed_entries = {row.entry for row in selected}
+            lines = [TreeLine(row.id, row, (), is_parent=False) for row in rows]
+            living = sum(row.is_alive for row in rows)
+        listed_entries = {row.entry for row in rows}
         waiting = [entry for entry in queue if entry.id not in listed_entries] if self.filter is None else []
         return [*lines[:living], *waiting, *lines[living:]]
-
-    def _admits(self, row: RunRow, config: Mapping[str, Any]) -> bool:
-        if row.trashed_at is not None or (row.archived_at is not None and not self.with_archived):
-            return False
-        return self.filter is None or self.filter.matches(row, config)
 
 
 def _living_lines(tree: Sequence[TreeLine]) -> int:

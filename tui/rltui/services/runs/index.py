@@ -30,30 +30,19 @@ from rltui.core.runs.row import RunId, RunRow, run_id
 from rltui.core.runs.state import Verdict, no_answer
 from rltui.errors import RltuiError
 from rltui.services.own_files import entry_names, make_folder, read_own, write_atomically
-from rltui.services.runs.queue_states import rows_beside_queue
+from rltui.services.runs.query import CURRENT, PUT, TABLE, Configs, RunQuery, columns_of
+from rltui.services.runs.queue_states import row_beside_entry, saved_entries
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = 5
+_SCHEMA = 6
 """Version of the tables, in the name of the file and in the file."""
-_TABLES = """
-CREATE TABLE IF NOT EXISTS run (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, control TEXT NOT NULL,
-    is_alive INTEGER NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL,
-    stamp INTEGER NOT NULL, disk INTEGER
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS run_name ON run (name);
-CREATE INDEX IF NOT EXISTS run_folder ON run (folder);
-CREATE INDEX IF NOT EXISTS run_stamp ON run (stamp);
+_HEAD = """
 CREATE TABLE IF NOT EXISTS head (
     stamp INTEGER NOT NULL, is_whole INTEGER NOT NULL, list_seen INTEGER NOT NULL
 );
 INSERT INTO head SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
 """
-_VIEW = """
-CREATE TEMP VIEW sound AS SELECT *, CAST(row AS TEXT) AS document FROM run WHERE json_valid(CAST(row AS TEXT))
-"""
-"""The table without damaged rows."""
 _DEFAULT_TIMEOUT_S = 5.0
 _CALLER_ERRORS = (sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.IntegrityError)
 """Errors caused by the statement, not by the file."""
@@ -143,6 +132,10 @@ class RunIndex:
     def row(self, id_: str) -> RunRow | None:
         return next(iter(self._rows("id = ?", id_)), None)
 
+    def having(self, ids: Iterable[str]) -> list[RunRow]:
+        """Runs with these ids, unordered."""
+        return self._rows("id IN (SELECT value FROM json_each(?))", orjson.dumps([*ids]).decode())
+
     def starting_with(self, text: str) -> list[RunRow]:
         """Runs whose name or id starts with the text."""
         return self._rows("substr(name, 1, ?1) = ?2 OR substr(id, 1, ?1) = ?2", len(text), text)
@@ -158,21 +151,20 @@ class RunIndex:
         """Tag → number of its runs outside the trash, in alphabetical order."""
         return dict(
             self._select(
-                "SELECT value, count(*) FROM sound, json_each(document, '$.tags')"
-                " WHERE json_extract(document, '$.trashed_at') IS NULL GROUP BY value"
+                "SELECT value, count(*) FROM current, json_each(document, '$.tags')"
+                " WHERE trashed_at IS NULL GROUP BY value"
             )
         )
 
     def trashed(self) -> list[RunRow]:
         """Runs in the trash, unordered."""
-        condition = "SELECT id FROM sound WHERE json_extract(document, '$.trashed_at') IS NOT NULL"
-        return self._rows(f"id IN ({condition})")
+        return self._rows("trashed_at IS NOT NULL")
 
     def states(self) -> list[IndexedState]:
         """All runs by name, without the rest of their rows: thousands take a few milliseconds."""
         records = self._select(
             "SELECT name, is_alive, json_extract(document, '$.entry', '$.state', '$.reason')"
-            " FROM sound ORDER BY name"
+            " FROM current WHERE document IS NOT NULL ORDER BY name"
         )
         states = [(name, bool(is_alive), *orjson.loads(values)) for name, is_alive, values in records]
         return [
@@ -187,12 +179,46 @@ class RunIndex:
         """Runs whose folders are somewhere in this one."""
         return self._rows("substr(folder, 1, ?) = ?", len(folder) + 1, f"{folder}/")
 
+    def select(self, query: RunQuery, limit: int | None = None) -> list[RunRow]:
+        """The runs that a query means, in its order and in the states that every place shows, at most
+        `limit`.
+        """
+        with self._current() as connection:
+            return _parsed(query.run(connection, "stated_row", -1 if limit is None else limit))
+
+    def select_ids(self, query: RunQuery) -> list[str]:
+        """The ids of those that `select` gives."""
+        with self._current() as connection:
+            return [id_ for (id_,) in query.run(connection, "id")]
+
+    def count(self, query: RunQuery) -> int:
+        """The number of those that `select` gives."""
+        with self._current() as connection:
+            return int(query.run(connection, "count(*)")[0][0])
+
+    @contextmanager
+    def _current(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose view `current` has what `current_rows` changes."""
+        entries = orjson.dumps([*saved_entries()]).decode()
+        with self._connection_or_error() as connection:
+            statement = "SELECT row FROM run WHERE is_alive OR entry IN (SELECT value FROM json_each(?))"
+            rows = _parsed(connection.execute(statement, (entries,)))
+            states = zip(rows, current_rows(rows), strict=True)
+            changed = [(row.id, orjson.dumps(current)) for row, current in states if current is not row]
+            connection.execute("DELETE FROM current_row")
+            connection.executemany("INSERT INTO current_row VALUES (?, ?)", changed)
+            yield connection
+
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Id of a run → its config as it last ran, flat, by knob name."""
         asked_ids = [*ids]
         statement = "SELECT id, config FROM run WHERE id IN (SELECT value FROM json_each(?))"
         contents = dict(self._select(statement, orjson.dumps(asked_ids).decode()))
         return {id_: _document(contents.get(id_, b"")) for id_ in asked_ids}
+
+    def all_configs(self) -> Configs:
+        """Those of all runs."""
+        return {id_: _document(content) for id_, content in self._select("SELECT id, config FROM run")}
 
     def config(self, id_: str) -> dict[str, Any] | None:
         """The config of one run; `None` if nothing is known of it."""
@@ -226,7 +252,7 @@ class RunIndex:
         rows = [*rows]
         documents = [
             {
-                **_columns(row),
+                **columns_of(row),
                 "config": None if config is None else orjson.dumps(config),
                 "mark": fingerprints.get(row.id, b""),
             }
@@ -237,14 +263,7 @@ class RunIndex:
         latest = _NEVER if unless_since is None else unless_since
         with self._writing() as (connection, revision):
             written = sum(
-                connection.execute(
-                    "INSERT INTO run VALUES (:id, :name, :folder, :control, :is_alive, :row,"
-                    " COALESCE(:config, x'7b7d'), :mark, :stamp, :disk)"
-                    " ON CONFLICT (id) DO UPDATE SET name = :name, folder = :folder, control = :control,"
-                    " is_alive = :is_alive, row = :row, config = COALESCE(:config, config), mark = :mark,"
-                    " stamp = :stamp, disk = :disk WHERE run.stamp <= :latest",
-                    {**document, "stamp": revision, "latest": latest},
-                ).rowcount
+                connection.execute(PUT, {**document, "stamp": revision, "latest": latest}).rowcount
                 for document in documents
             )
         for row, _ in rows:
@@ -258,11 +277,8 @@ class RunIndex:
         with self._writing() as (connection, revision):
             rows = _parsed(connection.execute("SELECT row FROM run WHERE id = ?", (id_,)))
             for row in (changed_rows := [replace(row, **values) for row in rows]):
-                connection.execute(
-                    "UPDATE run SET name = :name, folder = :folder, control = :control, is_alive = :is_alive,"
-                    " row = :row, disk = :disk, stamp = :stamp WHERE id = :id",
-                    {**_columns(row), "stamp": revision},
-                )
+                fixed = {"stamp": revision, "latest": _NEVER, "mark": None, "config": None}
+                connection.execute(PUT, {**columns_of(row), **fixed})
         for row in changed_rows:
             self._write_note(row)
             return row
@@ -379,10 +395,11 @@ class RunIndex:
                 raise sqlite3.DatabaseError(f"its version is {version}, this rltui supports {_SCHEMA}")
             if version == 0:
                 connection.executescript(
-                    f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_SCHEMA}; COMMIT;"
+                    f"BEGIN IMMEDIATE; {TABLE} {_HEAD} PRAGMA user_version = {_SCHEMA}; COMMIT;"
                 )
             connection.execute("SELECT stamp, is_whole, list_seen FROM head").fetchone()
-            connection.execute(_VIEW)
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.executescript(CURRENT)
         except BaseException:
             connection.close()
             raise
@@ -397,11 +414,6 @@ class RunIndex:
             self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
             self.was_damaged = f"{reason}; it was saved as {target}"
             logger.warning("the index of runs was set aside: %s", self.was_damaged)
-
-
-def _columns(row: RunRow) -> dict[str, Any]:
-    columns = {name: getattr(row, name) for name in ("id", "name", "folder", "control", "is_alive")}
-    return {**columns, "row": orjson.dumps(row), "disk": row.disk_bytes}
 
 
 def _parsed(records: Iterable[tuple[bytes]]) -> list[RunRow]:
@@ -442,7 +454,8 @@ def _document(content: bytes) -> dict[str, Any]:
 
 def current_rows(rows: Iterable[RunRow]) -> list[RunRow]:
     """The rows in the states that every place shows: as the queue has them, or as stalled."""
-    return [_as_supervised(row) for row in rows_beside_queue(rows)]
+    entries = saved_entries()
+    return [_as_supervised(row_beside_entry(row, entries.get(row.entry))) for row in rows]
 
 
 def silent_supervisors(rows: Iterable[RunRow]) -> frozenset[int]:

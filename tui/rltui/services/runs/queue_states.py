@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,13 +36,8 @@ def status_beside_queue(record: ExperimentRecord, status: dict[str, Any]) -> dic
     return {**status, **beside_queue(record, verdict).as_json()}
 
 
-def rows_beside_queue(rows: Iterable[RunRow]) -> list[RunRow]:
-    """Rows of the index, which knows nothing of the queue, with the states that the queue gives them."""
-    queued = saved_entries()
-    return [_row_beside_entry(row, queued.get(row.entry)) for row in rows]
-
-
-def _row_beside_entry(row: RunRow, entry: Mapping[str, Any] | None) -> RunRow:
+def row_beside_entry(row: RunRow, entry: Mapping[str, Any] | None) -> RunRow:
+    """A row of the index, which knows nothing of the queue, with the state that its entry gives it."""
     if entry is None or row.is_alive:
         return row
     state, reason = beside_entry(Verdict(row.state, row.reason), entry)

@@ -93,10 +93,9 @@ class RunViewCommands:
     def search_for(self, text: str) -> None:
         """List what a filter admits; one that cannot be understood changes nothing, and says why."""
         self._query, self._query_problem = text, ""
-        ids = {name: id_ for id_, name in self._runs.names.items()}
         try:
             now = self._screen.app_state.clock()
-            filter_ = parse_filter(text, now=now, ids=ids) if text.strip() else None
+            filter_ = parse_filter(text, now=now) if text.strip() else None
         except UsageError as error:
             self._query_problem = error.title
             return

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from rltui.base.text import did_you_mean, truncate, visible
 from rltui.cli.arguments import JSON, positive
@@ -20,11 +20,12 @@ from rltui.core import hints
 from rltui.core.runs.row import RunRow
 from rltui.core.runs.tree import run_tree
 from rltui.services import screen_state
-from rltui.services.runs.index import RunIndex, current_rows
+from rltui.services.runs.index import RunIndex
+from rltui.services.runs.query import RunQuery
 from rltui.views.experiment import state_cell
 from rltui.views.run import FIRST_TO_GO, RunColumn, check_names, column_of, columns_of, known_columns
-from rltui.views.run_filter import RunFilter, parse_filter
-from rltui.views.run_list import RunView, changes_among, sorted_by, usual_order
+from rltui.views.run_filter import RunFilter, parse_filter, run_query
+from rltui.views.run_list import RunView, changes_among
 
 _LEAST_TEXT = 10
 """Characters that a text is cut to before a column leaves."""
@@ -46,6 +47,7 @@ class _ListedRuns:
     rows: Sequence[RunRow]
     columns: Sequence[RunColumn]
     configs: Mapping[str, Mapping[str, Any]]
+    """Configs of all runs, where the filter or a column needs them."""
     names: Mapping[str, str]
     """Run id → name, of every run."""
     changes: Mapping[str, str]
@@ -95,57 +97,73 @@ def list_runs(arguments: Arguments) -> int:
 def _list(arguments: Arguments) -> int:
     index, view, now = ready_index(rebuild=arguments.rebuild), _view(arguments), time.time()
     columns = columns_of(view.columns)
-    sort_column = column_of(view.sort) if view.sort else None
-    matches = matching_runs(index, arguments, now, [*columns, *([sort_column] if sort_column else [])])
-    all_rows, configs = matches.all_rows, matches.configs
-    if sort_column:
-        rows = sorted_by(matches.rows, sort_column, configs, is_reversed=view.is_reversed)
-    else:
-        rows = usual_order(matches.rows)
-    names: dict[str, str] = {row.id: row.name for row in all_rows}
-    visible_rows = rows[: arguments.limit]
-    beyond = len(rows) - len(visible_rows)
-    changes = (
-        changes_among(visible_rows, {row.id: row for row in all_rows})
-        if any(column.id == "changed" for column in columns)
-        else {}
-    )
-    listing = _ListedRuns(visible_rows, columns, configs, names, changes, now, beyond)
+    sort = column_of(view.sort) if view.sort else None
+    run_filter, configs = typed_filter(index, arguments, now, [*columns, *([sort] if sort else [])])
+    query = filter_query(run_filter, arguments, sort=sort, is_reversed=view.is_reversed)
+    rows = index.select(query, arguments.limit)
+    beyond = 0 if arguments.limit is None else index.count(query) - len(rows)
+    has_changes = any(column.id == "changed" for column in columns)
+    changes = changes_among(rows, _with_ancestors(index, rows)) if has_changes else {}
+    listing = _ListedRuns(rows, columns, configs, index.names(), changes, now, beyond)
     if arguments.json:
         _print_json(listing, with_columns=arguments.columns is not None)
     elif arguments.csv:
         _print_csv(listing, is_chosen=arguments.columns is not None)
     else:
-        _print_table(listing, all_rows, matches.run_filter, is_grouped=view.is_grouped)
+        if rows:
+            _print_table(listing, is_grouped=view.is_grouped)
+        else:
+            print(_empty_text(index, run_filter))
+        with_archived = filter_query(run_filter, arguments, with_archived=True)
+        if hidden_count := index.count(with_archived) - len(rows) - beyond:
+            print(f"{hidden_count} archived, not listed: {hints.RUNS_ALL}")
     return 0
 
 
-class MatchingRuns(NamedTuple):
-    rows: Sequence[RunRow]
-    all_rows: Sequence[RunRow]
-    run_filter: RunFilter
-    configs: Mapping[str, Mapping[str, Any]]
-    """Configs of all runs, where the filter or a column needs them."""
-
-
-def matching_runs(
+def typed_filter(
     index: RunIndex, arguments: Arguments, now: float, columns: Sequence[RunColumn] = ()
-) -> MatchingRuns:
-    """The runs that FILTER and `--all` choose, and what `columns` of them need.
+) -> tuple[RunFilter, Mapping[str, Mapping[str, Any]]]:
+    """FILTER, and the configs of all runs, where it or one of `columns` needs them.
 
     Raises:
         UsageError: for a filter that is not understood, or a column that no run has.
     """
-    all_rows = current_rows(index.rows())
-    ids = {row.name: row.id for row in reversed(usual_order(all_rows))}
-    run_filter = parse_filter(" ".join(arguments.filter), now=now, ids=ids)
+    run_filter = parse_filter(" ".join(arguments.filter), now=now)
     columns = [*run_filter.columns, *columns]
-    needs_configs = any(column.of_config for column in columns)
-    configs = index.configs(row.id for row in all_rows) if needs_configs else {}
-    if all_rows:
+    configs = index.all_configs() if any(column.of_config for column in columns) else {}
+    if configs:
         check_names(columns, configs)
-    rows = run_filter.chosen(all_rows, configs, with_archived=arguments.all)
-    return MatchingRuns(rows, all_rows, run_filter, configs)
+    return run_filter, configs
+
+
+def filter_query(
+    run_filter: RunFilter,
+    arguments: Arguments,
+    *,
+    with_archived: bool = False,
+    sort: RunColumn | None = None,
+    is_reversed: bool = False,
+) -> RunQuery:
+    """The runs that a filter selects. Archived and trashed ones are left out if neither the filter nor
+    `--all` asks about that.
+    """
+    column_ids = {column.id for column in run_filter.columns}
+    return run_query(
+        run_filter,
+        with_archived=with_archived or arguments.all or "archived" in column_ids,
+        with_trashed="trashed" in column_ids,
+        sort=sort,
+        is_reversed=is_reversed,
+    )
+
+
+def _with_ancestors(index: RunIndex, rows: Sequence[RunRow]) -> dict[str, RunRow]:
+    """The rows and those that they were forked from, by id."""
+    by_id: dict[str, RunRow] = {}
+    while rows:
+        by_id |= {row.id: row for row in rows}
+        rows = index.having({row.parent for row in rows if row.parent} - by_id.keys())
+    return by_id
 
 
 def _view(arguments: Arguments) -> RunView:
@@ -202,31 +220,24 @@ def _cell(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, tuple | list) else value
 
 
-def _print_table(
-    listing: _ListedRuns, all_rows: Sequence[RunRow], run_filter: RunFilter, *, is_grouped: bool
-) -> None:
-    if not listing.rows:
-        print(_empty_text(all_rows, run_filter))
-    else:
-        columns = [_shape(column, index) for index, column in enumerate(listing.columns)]
-        print_table(columns, _cells(listing, is_grouped=is_grouped))
+def _print_table(listing: _ListedRuns, *, is_grouped: bool) -> None:
+    columns = [_shape(column, index) for index, column in enumerate(listing.columns)]
+    print_table(columns, _cells(listing, is_grouped=is_grouped))
     for row in listing.rows:
         if row.is_unreadable:
             print(style_line(f"⚠ {row.name}: {row.reason.text}"))
     if listing.beyond:
         print(f"{listing.beyond} more than --limit {len(listing.rows)}")
-    matches = run_filter.chosen(all_rows, listing.configs, with_archived=True)
-    if hidden_count := len(matches) - len(listing.rows) - listing.beyond:
-        print(f"{hidden_count} archived, not listed: {hints.RUNS_ALL}")
 
 
-def _empty_text(all_rows: Sequence[RunRow], run_filter: RunFilter) -> str:
-    if not any(row.trashed_at is None for row in all_rows):
+def _empty_text(index: RunIndex, run_filter: RunFilter) -> str:
+    if not index.count(run_query(with_trashed=False)):
         return f"no runs yet; start one: {hints.UP}, or {hints.DEMO}; or add some: {hints.ADD}"
     if not run_filter.text:
         return "no runs to list"
     guess = did_you_mean(run_filter.text.split()[0], VERBS["runs"])
-    return f"no run of {len(all_rows)} matches {run_filter.text}{f' ({guess})' if guess else ''}"
+    count = index.count(run_query())
+    return f"no run of {count} matches {run_filter.text}{f' ({guess})' if guess else ''}"
 
 
 def _cells(listing: _ListedRuns, *, is_grouped: bool) -> list[list[str]]:

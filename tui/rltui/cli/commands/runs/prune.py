@@ -7,11 +7,10 @@ import time
 from rltui.cli.arguments import JSON, PLAN, YES, age_s, positive
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag, repeatable, section
-from rltui.cli.commands.runs.list import FILTER, matching_runs
+from rltui.cli.commands.runs.list import FILTER, filter_query, typed_filter
 from rltui.cli.commands.runs.rm import put_into_trash
 from rltui.errors import UsageError
 from rltui.services.runs.organize import RunRetention, retention_plan
-from rltui.views.run_list import usual_order
 
 
 @command(
@@ -49,6 +48,6 @@ def prune(arguments: Arguments) -> int:
             hint="one of: --keep-best 3, --keep-last 10, --keep-tag baseline, --older-than 30d",
         )
     index, now = ready_index(), time.time()
-    matches = matching_runs(index, arguments, now)
-    plan = retention_plan(usual_order(matches.rows), retention, now)
+    run_filter, _ = typed_filter(index, arguments, now)
+    plan = retention_plan(index.select(filter_query(run_filter, arguments)), retention, now)
     return put_into_trash(index, plan.go, arguments, verb="prune-runs", spared=plan.keep)
