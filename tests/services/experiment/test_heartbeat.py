@@ -50,7 +50,7 @@ async def test_a_client_that_follows_a_supervisor_is_told_that_it_hangs_and_goes
     message = {"event": "status", "data": status.model_dump(mode="json")}
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for line in ({"protocol": PROTOCOL_VERSION}, message):
+        for line in ({"protocol": PROTOCOL_VERSION, "outdated": False}, message):
             writer.write(json.dumps(line).encode() + b"\n")
 
     socket = paths.socket_path(record.name, record.output_dir)

@@ -1,8 +1,8 @@
 """`python -m rltui.client …`: starts what the TUI cannot start in its own process.
 
 Inside Textual, `sys.stdout` is not a file, and libtmux changes the process's environment. `NAME` starts the
-supervisor of an experiment; `--start` makes and starts the run of the order on stdin, and prints its answer
-as `client/starting.py` reads it.
+supervisor of an experiment, unless there is one that is not outdated; `--start` makes and starts the run of
+the order on stdin, and prints its answer as `client/starting.py` reads it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ def main() -> int:
     if sys.argv[1:] == ["--start"]:
         return _start()
     try:
-        record = launch.choose(sys.argv[1])
-        if not launch.has_supervisor(record):
-            launch.start_supervisor(record)
+        launch.connect_or_start(launch.choose(sys.argv[1])).close()
     except RltuiError as error:
         print(error, file=sys.stderr)
         return int(error.exit_code)

@@ -149,7 +149,8 @@ def only_running() -> ExperimentRecord | None:
 def connect(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -> Wire | None:
     """A connection to the supervisor of `record`; `None` where nothing of the experiment is alive.
 
-    Where there is none but something to adopt, one is started. `timeout_s`: for one that does not answer.
+    Where there is none but something to adopt, one is started, and one that is outdated is replaced.
+    `timeout_s`: for one that does not answer.
     """
     connection = wire_or_status(record, timeout_s=timeout_s)
     return connection if isinstance(connection, Wire) else None
@@ -167,7 +168,7 @@ def wire_or_status(
 ) -> Wire | dict[str, Any] | None:
     """Connect like `connect`; if nothing runs, the saved status, if it is still valid."""
     try:
-        return Wire(find_socket(record), timeout_s=timeout_s)
+        return _up_to_date(record, Wire(find_socket(record), timeout_s=timeout_s))
     except SupervisorGoneError:
         if (status := saved_status(record)) is not None:
             if paths.queue_file().exists():
@@ -182,10 +183,20 @@ def wire_or_status(
 
 def connect_or_start(record: ExperimentRecord) -> Wire:
     try:
-        return Wire(find_socket(record))
+        return _up_to_date(record, Wire(find_socket(record)))
     except SupervisorGoneError:
         start_supervisor(record)
         return Wire(find_socket(record))
+
+
+def _up_to_date(record: ExperimentRecord, wire: Wire) -> Wire:
+    """Return the connection, or one to a new supervisor that takes over from an outdated one."""
+    if not wire.is_outdated:
+        return wire
+    with wire:
+        wire.end_supervisor()
+    start_supervisor(record)
+    return Wire(find_socket(record))
 
 
 def start_supervisor(record: ExperimentRecord) -> None:

@@ -22,6 +22,7 @@ from rltui.client.queue.commands import START, START_TIMEOUT_S, is_scheduler_run
 from rltui.core.runs.queue import QueueEntry, RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.scheduler.queue_scheduler import START_ENTRY, QueueScheduler, start_entry
+from rltui.services.installation import SETTLED_S, LoadedCode
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder
 from rltui.services.runs.queue_file import change_queue, read_queue, supervisor_lock
 
@@ -30,7 +31,11 @@ logger = logging.getLogger("rltui.queue")
 _SESSION = "_queue"
 """Session of the private tmux server. Names of experiments begin with a letter or digit."""
 _RESTART_LOOP = 'while "$@"; [ $? -gt 128 ]; do sleep 1; done'
-"""Shell loop that starts the scheduler again after a signal, such as that of the OOM killer."""
+"""Shell loop that starts the scheduler again after a signal, such as that of the OOM killer, and after an
+update of rltui.
+"""
+_UPDATED = 129
+"""Exit code that has the loop start it again, with the code of now."""
 _POLL_S = 0.05
 _TAKE_S = 2.0
 """Time limit for the lock, which somebody may hold for a moment to see whether it is free."""
@@ -101,21 +106,28 @@ def _supervise() -> int:
     signal.signal(signal.SIGTERM, lambda *_: leave.set())
     print(f"supervisor of the queue: pid {os.getpid()}, {paths.queue_folder()}", flush=True)
     logger.info("supervisor started, pid %d", os.getpid())
+    code = LoadedCode()
     try:
-        _schedule_until_done(QueueScheduler(), lock, leave)
+        _schedule_until_done(QueueScheduler(), lock, leave, code)
     except Exception as error:
+        if code.is_replaced:  # what it imports only now is gone
+            logger.info("rltui was updated: %r", error)
+            leave.wait(SETTLED_S)
+            return _UPDATED
         logger.critical("the supervisor of the queue failed; the runs go on", exc_info=error)
         raise
     logger.info("supervisor ended")
-    return 0
+    return _UPDATED if code.is_replaced and not leave.is_set() else 0
 
 
-def _schedule_until_done(scheduler: QueueScheduler, lock: FileLock, leave: threading.Event) -> None:
-    """Run until the queue is done, `leave` is set, or the lock is another's, as after its folder was
-    deleted.
+def _schedule_until_done(
+    scheduler: QueueScheduler, lock: FileLock, leave: threading.Event, code: LoadedCode
+) -> None:
+    """Run until the queue is done, `leave` is set, an update has replaced the code, or the lock is another's,
+    as after its folder was deleted.
     """
     last_error = ""
-    while lock.is_held() and not leave.is_set():
+    while lock.is_held() and not leave.is_set() and not code.is_update_complete():
         last_fingerprint = file_fingerprint(paths.queue_file())
         try:
             scheduler.look()

@@ -30,7 +30,7 @@ from rltui.services.tmux import TmuxHost
 from rltui.supervisor.alerts import deliver_alerts
 from rltui.supervisor.api_server import ApiServer
 from rltui.supervisor.gpu.watch import watch_gpus
-from rltui.supervisor.guards import guard_folder, guard_socket, leave_when_idle
+from rltui.supervisor.guards import guard_folder, guard_socket, leave_when_idle, leave_when_updated
 from rltui.supervisor.runs.index import IndexFeed
 from rltui.supervisor.stalls import watch_stalls, watch_starts
 from rltui.supervisor.supervisor import Supervisor
@@ -129,6 +129,7 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
         "feed_index": feed.watch,
         "guard_socket": partial(guard_socket, server),
         "leave_when_idle": partial(leave_when_idle, supervisor, server),
+        "leave_when_updated": partial(leave_when_updated, supervisor, server),
     }
     watch_tasks = [
         asyncio.create_task(run_forever(loop_function, name, runtime.events.internal_error), name=name)
@@ -140,6 +141,9 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     ]
     try:
         await asyncio.wait(end_tasks, return_when=asyncio.FIRST_COMPLETED)
+        if sigterm.is_set() and server.code.is_replaced:
+            text = "rltui was updated: a new supervisor takes over; components keep running"
+            runtime.events.journal.add("supervisor", text)
     finally:
         for task in (*watch_tasks, *end_tasks):
             task.cancel()

@@ -29,6 +29,7 @@ from rltui.core.experiment.api import ErrorReply
 from rltui.core.experiment.questions import SupervisorApi
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.experiment import heartbeat
+from rltui.services.installation import LoadedCode
 from rltui.supervisor.answers import LONGEST_NAME, SupervisorAnswers
 from rltui.supervisor.supervisor import Supervisor
 
@@ -135,6 +136,7 @@ class ApiServer:
         """`path` returns the path of the socket, and makes its folder."""
         self._supervisor = supervisor
         self.answers = SupervisorAnswers(supervisor)
+        self.code = LoadedCode()
         self._find_path = path
         self._path = path()
         self._inode: int | None = None
@@ -253,7 +255,8 @@ class _Client:
 
     async def serve(self) -> None:
         """Answer requests until the client hangs up, or does not read what it asked for."""
-        hello = {"hello": "rltui", "protocol": PROTOCOL_VERSION, "pid": os.getpid()}
+        is_outdated = self._server.code.is_replaced
+        hello = {"hello": "rltui", "protocol": PROTOCOL_VERSION, "pid": os.getpid(), "outdated": is_outdated}
         await self._out.send(json.dumps(hello).encode() + b"\n")
         try:
             while line := await self._next_line():

@@ -1,11 +1,15 @@
-"""Guards of a running experiment: they repair its folder and its socket, and end an idle supervisor."""
+"""Guards of a running experiment: they repair its folder and its socket, end an idle supervisor, and have one
+replaced that an update of rltui has outdated.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import subprocess
 
+from rltui.base.interpreter import module_command
 from rltui.core.experiment.api import Alert
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.experiment.files import ControlFolder
@@ -19,7 +23,9 @@ IDLE_S = 120.0
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
-"""Pause between two checks of the folder, the socket, or idleness."""
+"""Pause between two checks of the folder, the socket, idleness, or the code."""
+_RENEWAL_INTERVAL_S = 600.0
+"""Pause between two attempts to have a new supervisor started after an update."""
 
 
 async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
@@ -138,3 +144,26 @@ async def guard_socket(server: ApiServer) -> None:
         else:
             problem = None
             logger.info("the socket was gone and has been made anew")
+
+
+async def leave_when_updated(supervisor: Supervisor, server: ApiServer) -> None:
+    """Have a new supervisor take over once an update has replaced the code of this one, and is complete.
+
+    The program that ends this one and starts the new one is of the new version: if it cannot run, this one
+    stays, and tries again later.
+    """
+    while True:
+        await asyncio.sleep(_INTERVAL_S)
+        if supervisor.commands.is_busy or not server.code.is_update_complete():
+            continue
+        logger.info("rltui was updated; starting a new supervisor")
+        with supervisor.runtime.setup.control.supervisor_log.open("ab") as log:
+            program = await asyncio.create_subprocess_exec(
+                *module_command("rltui.client", supervisor.runtime.setup.record.name),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,  # it outlives this process and its terminal
+            )
+        await program.wait()
+        await asyncio.sleep(_RENEWAL_INTERVAL_S)

@@ -16,6 +16,7 @@ from rltui.client.transports.unix import (
     CONNECT_TIMEOUT_S,
     SupervisorGoneError,
     check_hello,
+    is_outdated,
     message_of,
     peer_pid,
     result_of,
@@ -113,30 +114,48 @@ class SupervisorClient(SupervisorApi):
         experiment is as good as any.
         """
         try:
-            reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
+            reader, writer, hello = await self._connect()
         except OSError:
             if not starts_supervisor:
                 self._refuse_revival()
             if not self._may_start:
                 raise not_running(self.record.name) from None
-            async with self.is_away:
-                await self.start_supervisor()
-            reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
+            reader, writer, hello = await self._connect_to_new()
+        if self._may_start and is_outdated(hello):
+            writer.close()
+            reader, writer, _ = await self._connect_to_new()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                check_hello(message_of(await reader.readline()))
                 if not self._may_start or (self.record.observed and changes_run):
                     writer.write(b'{"id":0,"method":"readonly"}\n')
                     result_of(message_of(await reader.readline()))
         except TimeoutError:
             writer.close()
-            raise RltuiError(
-                "the supervisor does not respond", hint=f"it may be stopped; {hints.STATUS} shows its pid"
-            ) from None
+            raise _no_response() from None
         except BaseException:
             writer.close()
             raise
         return reader, writer
+
+    async def _connect_to_new(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
+        async with self.is_away:
+            await self.start_supervisor()
+        return await self._connect()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
+        """A connection, and the hello of the supervisor."""
+        reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                hello = message_of(await reader.readline())
+            check_hello(hello)
+        except TimeoutError:
+            writer.close()
+            raise _no_response() from None
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer, hello
 
     def _refuse_revival(self) -> None:
         """An experiment that was shut down stays so. The supervisor's message counts as much as its file."""
@@ -150,7 +169,7 @@ class SupervisorClient(SupervisorApi):
                 raise ShutDownError(f"{self.record.name} was shut down by {down.by}{survivors}")
 
     async def start_supervisor(self) -> None:
-        """Have one started, unless one listens, also after a `down`.
+        """Have one started, also after a `down`, unless one listens that is not outdated.
 
         Raises:
             RltuiError: if that does not work; its last words are in the details.
@@ -162,6 +181,12 @@ class SupervisorClient(SupervisorApi):
             raise RltuiError(
                 "cannot start a supervisor", details=process.errors.decode(errors="replace").splitlines()
             )
+
+
+def _no_response() -> RltuiError:
+    return RltuiError(
+        "the supervisor does not respond", hint=f"it may be stopped; {hints.STATUS} shows its pid"
+    )
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import struct
 from collections.abc import Callable, Coroutine, Iterator
@@ -45,7 +46,8 @@ class Wire:
         self._file = self._socket.makefile("rb")
         try:
             self._socket.connect(str(path))
-            check_hello(message_of(self._file.readline()))
+            hello = message_of(self._file.readline())
+            check_hello(hello)
         except TimeoutError:
             pid = self.server_pid()
             self.close()
@@ -63,6 +65,7 @@ class Wire:
         except RltuiError:
             self.close()
             raise
+        self.is_outdated = is_outdated(hello)
         self._next_id = 0
         self._interrupted = False
 
@@ -147,6 +150,18 @@ class Wire:
             finally:
                 os.close(process)
 
+    def end_supervisor(self) -> None:
+        """End it, and return once its process has ended. Its components keep running; the next supervisor
+        finishes what it had in hand.
+        """
+        with suppress(ProcessLookupError):  # somebody else did
+            process = os.pidfd_open(self.server_pid())
+            try:
+                signal.pidfd_send_signal(process, signal.SIGTERM)
+            finally:
+                os.close(process)
+        self.wait_for_end()
+
     def close(self) -> None:
         self._file.close()
         self._socket.close()
@@ -199,6 +214,13 @@ def check_hello(message: dict[str, Any]) -> None:
                 " starts a new one"
             ),
         )
+
+
+def is_outdated(hello: dict[str, Any]) -> bool:
+    """True if an update of rltui has replaced the code of this supervisor; of an earlier version, which does
+    not say so, it always has.
+    """
+    return bool(hello.get("outdated", True))
 
 
 def result_of(message: dict[str, Any]) -> dict[str, Any]:

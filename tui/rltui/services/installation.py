@@ -1,0 +1,42 @@
+"""Whether the code that this process runs is still what lies on disk: an upgrade replaces it under living
+processes.
+
+Such a process must leave the work to a new one: what it has yet to import, and the programs that it starts,
+are of another version or gone.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from rltui.services.own_files import file_fingerprint, may_exist
+
+SETTLED_S = 10.0
+"""An update that has written nothing for so long is complete."""
+
+
+class LoadedCode:
+    """The interpreter and the modules of rltui that this process has loaded, as they were on disk."""
+
+    def __init__(self) -> None:
+        modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "rltui"]
+        files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
+        self._loaded = {path: file_fingerprint(path) for path in map(Path, (sys.executable, *files))}
+        self._seen, self._seen_at = self._loaded, time.monotonic()
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if a file is another or gone; one that cannot be read now is left alone."""
+        return any(
+            (now := file_fingerprint(path)) != loaded and (now is not None or not may_exist(path))
+            for path, loaded in self._loaded.items()
+        )
+
+    def is_update_complete(self) -> bool:
+        """True if the code was replaced, and calls have seen no other change for `SETTLED_S`."""
+        seen, now = {path: file_fingerprint(path) for path in self._loaded}, time.monotonic()
+        if seen != self._seen:
+            self._seen, self._seen_at = seen, now
+        return now - self._seen_at >= SETTLED_S and self.is_replaced
