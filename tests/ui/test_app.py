@@ -642,3 +642,36 @@ async def test_more_panes_than_rows_fold_and_the_selected_one_is_seen(open_app: 
         assert screen.find_widget(pane).visible_region.height > 8
         titles = [each for each in screen.panels.body.readers if each.region]
         assert 10 < len(titles) < 30
+
+
+class UpdatedCode:
+    is_replaced = True
+
+    def is_update_complete(self) -> bool:
+        return True
+
+
+async def test_an_update_under_the_open_screen_is_told(
+    open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "_UPDATE_CHECK_S", 0.05)
+    async with open_app(FakeExperiment(), code=UpdatedCode()) as pilot:
+        await until(pilot, lambda: bool(notifications(pilot)))
+        assert notifications(pilot) == [
+            ("rltui was updated: q detaches, and rltui reverse-text opens the new version.", "warning")
+        ]
+
+
+async def test_what_an_update_breaks_ends_the_app_with_a_command_and_no_traceback(
+    open_app: Opener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def break_it() -> None:
+        async with open_app(FakeExperiment(), code=UpdatedCode()) as pilot:
+            pilot.app.call_later(lambda: __import__("rltui.is_gone"))
+            await pilot.pause()
+
+    with pytest.raises(
+        Exception, match=r"updated while it was open; all runs go on\. rltui reverse-text opens"
+    ):
+        await break_it()
+    assert "Traceback" not in capsys.readouterr().err

@@ -169,6 +169,7 @@ def _show_app(
 
     from rich.console import Console
 
+    from rltui.services.installation import LoadedCode
     from rltui.services.processes import subprocesses
     from rltui.ui.app import RltuiApp
 
@@ -185,6 +186,7 @@ def _show_app(
         greeting=greeting,
         abilities=_abilities(),
         theme=user_settings.theme,
+        code=LoadedCode(),
     )
     # Should the app crash, its words go the way of all output, where colours of its own would be cleaned too.
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from textual import events, on
 from textual.app import SuspendNotSupported
@@ -50,6 +50,8 @@ _LONGEST_KEY_S = 1.0
 
 _GREETING_S = 30.0
 
+_UPDATE_CHECK_S = 10.0
+
 RunInTerminal = Callable[[Sequence[str]], object]
 """Runs a command that takes the terminal over, and returns when it has ended."""
 
@@ -61,6 +63,25 @@ class _KeyPassed(Message):
     key: events.Key | events.Paste
     top: Screen[Any] | None
     """The screen on top when it was sent; `None`: sent with the key, whose effects are to come."""
+
+
+class Code(Protocol):
+    """What this process runs (`LoadedCode`)."""
+
+    @property
+    def is_replaced(self) -> bool: ...
+
+    def is_update_complete(self) -> bool: ...
+
+
+class _UpdatedError(Exception):
+    """An update of rltui ended the app. Shown as text, as Textual does with what has `__rich__`."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"rltui was updated while it was open; all runs go on. {command} opens it again.")
+
+    def __rich__(self) -> str:
+        return str(self)
 
 
 class RltuiApp(ThemedApp, inherit_bindings=False):
@@ -91,17 +112,19 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
         greeting: str = "",
         abilities: Abilities | None = None,
         theme: str = FOLLOWING,
+        code: Code | None = None,
     ) -> None:
         """`tour`: who has not seen it yet is shown around. `bell` and `osc9`: how the terminal draws
         attention to warnings and errors. `keys`: those that differ from the table, by the ids of the actions.
         `trouble` with the settings, and a `greeting` with keys as `with_keys` reads them, are shown at the
-        start. `abilities` and `theme`: as for `ThemedApp`.
+        start. `abilities` and `theme`: as for `ThemedApp`. `code`: what this process runs; an update is told.
         """
         super().__init__(AppState(runs, clock), abilities, theme)
         remap(keys)
         self.set_keymap({id_: names or NO_KEY for id_, names in keys.items()})
         self._trouble, self._greeting = trouble, greeting
         self._bell, self._osc9 = bell, osc9
+        self._code = code
         self._typed_keys: deque[events.Key | events.Paste] = deque()
         """The first has been taken and has its effects now."""
         self._typing_clock: asyncio.TimerHandle | None = None
@@ -115,6 +138,29 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.notify(with_keys(self._greeting), timeout=_GREETING_S, markup=False)
         if self._trouble:
             self.notify(clean(self._trouble), severity="error", timeout=30, markup=False)
+        if self._code is not None:
+            self._update_check = self.set_interval(_UPDATE_CHECK_S, self._notify_of_update, name="update")
+
+    def _notify_of_update(self) -> None:
+        if self._code is not None and self._code.is_update_complete():
+            self._update_check.stop()
+            opens = f"{key_of('detach')} detaches, and {self._opening_command} opens the new version"
+            text = f"rltui was updated: {opens}."
+            self.notify(text, severity="warning", timeout=_GREETING_S, markup=False)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """After an update, what a screen imports only now may be gone: no fault of it, so no traceback."""
+        if self._code is not None and self._code.is_replaced:
+            error = _UpdatedError(self._opening_command)
+        super()._handle_exception(error)
+
+    @property
+    def _opening_command(self) -> str:
+        """The command that opens this screen again."""
+        if self._overview is None:
+            return "rltui"
+        name, host = clean_line(self._experiment.name), clean_line(self._experiment.host)
+        return f"rltui --host {host} {name}" if host else f"rltui {name}"
 
     def _new_overview(self, experiment: Experiment) -> Overview:
         self._app_state.current = ExperimentState(experiment, self._app_state)
