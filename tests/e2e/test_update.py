@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -43,10 +44,9 @@ class Installed(Box):
         package = self.root / "code/tui/rltui"
         (package / "hosts/shim").rename(package / "hosts/shims")
         for module in package.rglob("*.py"):
-            text = module.read_text()
-            if "rltui.hosts.shim" in text:
-                module.unlink()
-                module.write_text(text.replace("rltui.hosts.shim", "rltui.hosts.shims"))
+            text = module.read_text().replace("rltui.hosts.shim", "rltui.hosts.shims")
+            module.unlink()
+            module.write_text(f"{text}# the next version\n")
 
     def pids(self) -> dict[str, int]:
         return {item["id"]: item["pid"] for item in self.status("one")["components"]}
@@ -90,6 +90,27 @@ def test_a_supervisor_that_nobody_asks_is_replaced_too(installed: Installed) -> 
     assert installed.supervisor_pid() != pid
     retry_until(lambda: installed.status("one")["state"] == "running")
     assert installed.pids() == before
+
+
+def test_the_queue_goes_on_after_an_update(box: Box) -> None:
+    installed = Installed.on(box)
+    job = 'framework = "generic"\n[[component]]\nid = "trainer"\ncommand = ["sleep", "8"]\n'
+    (box.work / "job.toml").write_text(job)
+    (box.work / "run.toml").write_text("seed = 0\n")
+    for name in ("first", "second"):
+        added = installed.run("queue", "add", "run.toml", "-l", "job.toml", "-n", name, "-o", name)
+        assert added.returncode == 0, added.stderr
+
+    def states() -> dict[str, str]:
+        queue = json.loads((box.root / "state/rltui/queue/queue.json").read_text())
+        return {entry["name"]: entry.get("state", "queued") for entry in queue["entries"]}
+
+    retry_until(lambda: states()["first"] == "running", timeout_s=60)
+    installed.update()
+    retry_until(lambda: states() == {"first": "done", "second": "done"}, timeout_s=120)
+    log = (box.root / "state/rltui/queue/supervisor.log").read_text()
+    assert log.count("supervisor started") > 1
+    assert "CRITICAL" not in log
 
 
 def test_an_update_that_cannot_run_leaves_the_supervisor_as_it_is(installed: Installed) -> None:

@@ -128,6 +128,9 @@ def _schedule_until_done(
     """
     last_error = ""
     while lock.is_held() and not leave.is_set() and not code.is_update_complete():
+        if code.is_replaced:  # what is imported or started only now may be gone: the next one looks
+            leave.wait(_POLL_ENTRIES_S)
+            continue
         last_fingerprint = file_fingerprint(paths.queue_file())
         try:
             scheduler.look()

@@ -78,7 +78,9 @@ class _UpdatedError(Exception):
     """An update of rltui ended the app. Shown as text, as Textual does with what has `__rich__`."""
 
     def __init__(self, command: str) -> None:
-        super().__init__(f"rltui was updated while it was open; all runs go on. {command} opens it again.")
+        super().__init__(
+            f"rltui was updated while this screen was open; nothing was stopped. {command} opens it again."
+        )
 
     def __rich__(self) -> str:
         return str(self)
