@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rltui.errors import RltuiError
 from rltui.services.experiment.launch import Launch
-from rltui.services.hosts.nodes import command_input, reach_argv
+from rltui.services.hosts.nodes import command_input, reach_argv, sent_variables
 from rltui.services.processes import subprocesses
 
 _TIMEOUT_S = 60.0
@@ -25,7 +25,11 @@ async def run_check(launch: Launch) -> None:
     host = launch.host
     if host is not None and "reach" in host:
         script = command_input(
-            launch.check, cwd=launch.cwd, env={**host["env"], **launch.env}, login=host["login"]
+            launch.check,
+            cwd=launch.cwd,
+            env={**host["env"], **launch.env},
+            sent=sent_variables(host),
+            login=host["login"],
         )
         argv = [*reach_argv(host["reach"]), "sh"]
         result = await subprocesses.run(argv, timeout_s=_TIMEOUT_S, stdin=script, leaves_nothing=True)

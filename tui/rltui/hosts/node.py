@@ -15,7 +15,7 @@ from typing import Any
 
 from rltui.hosts.remote_runner import HostError, RemoteRunner, is_set_within
 from rltui.hosts.shim.agent import BEAT_INTERVAL_S, ELSEWHERE, OUTPUT, REFUSED, STATUS
-from rltui.services.hosts.nodes import node_tag, reach_argv, shell_input, shim_program
+from rltui.services.hosts.nodes import node_tag, reach_argv, sent_variables, shell_input, shim_program
 
 _PAUSES_S = (0.5, 15.0)
 """First and longest pause before the next connection; each is twice the one before."""
@@ -140,14 +140,13 @@ class _Node:
     def _first_request(self) -> dict[str, Any]:
         runner = self._runner
         host = runner.host
-        sent = {name: os.environ[name] for name in host["send_env"] if name in os.environ}
         spec = {
             "experiment": self._tag,
             "component": runner.component,
             "attempt": runner.attempt,
             "argv": runner.argv,
             "cwd": runner.cwd,
-            "env": {**sent, **host["env"], **runner.env},
+            "env": {**sent_variables(host), **host["env"], **runner.env},
             "stop": dict(runner.stop),
         }
         return {

@@ -89,7 +89,8 @@ class NodeSpec(HostSpec):
     """Variables for all of its components, such as `NCCL_SOCKET_IFNAME`, in addition to those of a login
     shell."""
     send_env: tuple[str, ...] = ()
-    """Variables of the shell here to pass on, such as `WANDB_API_KEY`; they are not written to any file."""
+    """Variables of the shell here to pass on, such as `WANDB_API_KEY`; they are not written to any file. A
+    component with a `tty` gets those that the ssh server there accepts (`AcceptEnv`)."""
     python: str = "python3"
     """The Python there, `{python}`, as found by a login shell."""
     login: bool = True

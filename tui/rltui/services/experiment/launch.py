@@ -202,7 +202,9 @@ class LaunchContext:
         if host is None or reach is None:
             return launch
         env = {**host["env"], **launch.env}
-        argv = terminal_argv(reach, launch.argv, cwd=launch.cwd, env=env, login=host["login"])
+        argv = terminal_argv(
+            reach, launch.argv, cwd=launch.cwd, env=env, send_env=host["send_env"], login=host["login"]
+        )
         return replace(launch, argv=argv, cwd=self.record.workspace, env={}, port=None, ports=(), host=None)
 
     def host(self, component: str) -> Mapping[str, Any] | None:

@@ -12,6 +12,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+from typing import Any
 
 _SSH_OPTIONS = {
     "BatchMode": "yes",
@@ -137,23 +138,44 @@ def gpu_command(
     return (*reach_argv(reach), "sh"), program_input(program, python=python, login=login)
 
 
-def command_input(command: Sequence[str], *, cwd: str, env: Mapping[str, str], login: bool) -> bytes:
-    """Stdin for `sh` that makes it run `command` with `env`; `login` as for `shell_input`."""
-    line = _line(command, cwd, env)
-    return (_LOGIN_SHELL.format(line=shlex.quote(line)) if login else f"{line}\n").encode()
+def sent_variables(host: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of this process that are to be passed on to the host."""
+    return {name: os.environ[name] for name in host["send_env"] if name in os.environ}
+
+
+def command_input(
+    command: Sequence[str], *, cwd: str, env: Mapping[str, str], sent: Mapping[str, str], login: bool
+) -> bytes:
+    """Stdin for `sh` that makes it run `command` with `env`, and with what is `sent`, whose values are on no
+    command line; `login` as for `shell_input`.
+    """
+    # By names of their own: what a profile sets must not win.
+    exports = "".join(f"export RLTUI_SENT_{name}={shlex.quote(value)}\n" for name, value in sent.items())
+    taken = "".join(f'export {name}="$RLTUI_SENT_{name}" && ' for name in sent)
+    line = taken + _line(command, cwd, env)
+    return (exports + (_LOGIN_SHELL.format(line=shlex.quote(line)) if login else f"{line}\n")).encode()
 
 
 def terminal_argv(
-    reach: Sequence[str], command: Sequence[str], *, cwd: str, env: Mapping[str, str], login: bool
+    reach: Sequence[str],
+    command: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    send_env: Sequence[str],
+    login: bool,
 ) -> tuple[str, ...]:
     """Arguments that run `command` there with this terminal; ssh allocates one. `login` as for
     `shell_input`.
+
+    `send_env`: variables of ours that ssh passes on by itself, where the server there accepts them; values on
+    a command line are seen by everybody.
     """
     line = _line(command, cwd, env)
     line = f'exec "$SHELL" -l -c {shlex.quote(line)}' if login else line
     if not is_ssh(reach):
         return (*reach_argv(reach), "sh", "-c", line)
-    return (*reach_argv(reach, options=["-t"]), line)
+    return (*reach_argv(reach, options=["-t", *(f"-oSendEnv={name}" for name in send_env)]), line)
 
 
 def _line(command: Sequence[str], cwd: str, env: Mapping[str, str]) -> str:
