@@ -14,6 +14,10 @@ from rltui.client.checking import check
 from rltui.client.creation import examine
 from rltui.core.gpu.report import GpuReport
 from rltui.errors import ConfigError
+from rltui.services.config import origins
+from rltui.services.experiment import layout_files
+from rltui.services.experiment.files import ControlFolder, ExperimentRecord
+from rltui.services.gpu import account
 
 PRIME = """\
 [orchestrator.concurrency]
@@ -149,3 +153,39 @@ def test_what_nobody_knows_is_an_invalid_config_and_says_where_it_stands(
     ):
         assert main(["check", path, *arguments]) == code, arguments
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("has_copy", [False, True])
+@pytest.mark.parametrize("words", [["rl.toml"], ["rl.toml", "--set", "max_steps=5"]])
+def test_the_memory_is_that_of_the_experiment_with_these_files(
+    work: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], has_copy: bool
+) -> None:
+    own = user = config(work, TINYRL)
+    control = ControlFolder(work / "out")
+    control.make()
+    if has_copy:
+        own = control.path / origins.FOLDER / "rl.toml"
+        own.parent.mkdir()
+        own.write_text(TINYRL)
+        origins.save(own.parent, {"rl.toml": origins.ConfigOrigin((str(user),), TINYRL)})
+    control.write_record(
+        ExperimentRecord(
+            name="mine",
+            output_dir=str(work / "out"),
+            workspace=str(work),
+            config_files=(str(own),),
+            layout_file=str(layout_files.find("tinyrl", work)),
+            framework="tinyrl",
+            created_at=1.0,
+            run_dir=str(work / "out"),
+        )
+    )
+    read = list[str]()
+
+    def read_once(experiment: str = "") -> GpuReport:
+        read.append(experiment)
+        return GpuReport(available=False, reason="no")
+
+    monkeypatch.setattr(account, "read_once", read_once)
+    main(["check", *words, "--no-own"])
+    assert read == ["mine"]

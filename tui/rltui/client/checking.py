@@ -303,10 +303,11 @@ def _memory(
 
 
 def _present_record(config_files: tuple[Path, ...], run: _Run) -> ExperimentRecord:
-    """The newest experiment with these files, else the one that would be made here."""
-    names = tuple(str(path) for path in config_files)
+    """The newest experiment with these files, or copies of them, else the one that would be made here."""
+    files = original_files(path.absolute() for path in config_files)
     for record in known_experiments():
-        if set(record.config_files) == set(names) and record.framework == run.framework.id:
+        is_same = set(original_files(record.config_paths)) == set(files)
+        if is_same and record.framework == run.framework.id:
             return record
     workspace = run.workspace.absolute()
     output_dir = workspace / (
@@ -316,7 +317,7 @@ def _present_record(config_files: tuple[Path, ...], run: _Run) -> ExperimentReco
         name=output_dir.name,
         output_dir=str(output_dir),
         workspace=str(workspace),
-        config_files=names,
+        config_files=tuple(map(str, config_files)),
         layout_file=str(run.layout_file),
         framework=run.framework.id,
         created_at=0.0,
