@@ -310,12 +310,11 @@ def test_too_much_is_refused_in_json_and_by_a_no(town: Box, trial: Trial) -> Non
     attempt(town, trial)
     attempt(town, trial, "--json")
     before = fingerprint(town)
-    for answer in ("n\n", "\n", "nonsense\n", "\x04"):
-        refusal = refused_by_hand(town, trial.words, answer)
-        assert refusal.returncode == 2, (refusal, answer)
-        assert "[y/N]" in refusal.stderr
-        assert trial.shows in refusal.stderr + refusal.stdout
-        assert fingerprint(town) == before
+    refusal = refused_by_hand(town, trial.words, "n\n")
+    assert refusal.returncode == 2, refusal
+    assert "[y/N]" in refusal.stderr
+    assert trial.shows in refusal.stderr + refusal.stdout
+    assert fingerprint(town) == before
     if trial.only:
         for more in ((), ("--json",)):
             result = town.run(*trial.words, trial.only, *more)
