@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -89,15 +91,13 @@ def test_refusal_is_read_though_the_request_could_not_be_sent(path: Path) -> Non
         connection.call("plan", {"action": "x" * (4 << 20)})
 
 
-@pytest.mark.slow
-def test_silent_supervisor_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_supervisor_is_named(path: Path) -> None:
     """It is stopped, as by ctrl-z or a debugger: the kernel still takes the connection."""
-    monkeypatch.setattr("rltui.client.transports.unix.CONNECT_TIMEOUT_S", 0.1)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
         with pytest.raises(RltuiError, match=f"pid {os.getpid()}, does not respond") as caught:
-            Wire(path)
+            Wire(path, timeout_s=0.1)
     assert f"kill -CONT {os.getpid()}" in caught.value.hint
 
 
@@ -127,3 +127,46 @@ def test_wait_for_events_can_be_interrupted(path: Path) -> None:
         connection.interrupt()
         with pytest.raises(TimeoutError):
             next(events)
+
+
+SLOW_TO_EXIT = f"""
+import socket, sys, time
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listening", flush=True)
+connection, _ = listener.accept()
+connection.sendall({HELLO!r})
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@contextmanager
+def exiting(path: Path, after_s: float) -> Iterator[subprocess.Popen[str]]:
+    """A supervisor that greets one client, and neither hangs up nor exits for so long."""
+    command = [sys.executable, "-ISc", SLOW_TO_EXIT, str(path), str(after_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "listening\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_end_is_the_end_of_the_process(path: Path) -> None:
+    """On a busy machine `down` ended while the supervisor was exiting, after 5 s without a word of it."""
+    with exiting(path, after_s=0.5) as process, Wire(path, timeout_s=0.2) as connection:
+        connection.wait_for_end()
+        assert process.poll() == 0
+
+
+def test_a_supervisor_that_does_not_exit_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rltui.client.transports.unix.END_TIMEOUT_S", 0.1)
+    with (
+        exiting(path, after_s=60) as process,
+        Wire(path) as connection,
+        pytest.raises(RltuiError, match=f"pid {process.pid}, does not exit") as caught,
+    ):
+        connection.wait_for_end()
+    assert caught.value.hint == f"to end it: kill -9 {process.pid}"

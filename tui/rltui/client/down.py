@@ -38,7 +38,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
     started, as on a disk that is read-only, all is ended from here.
 
     Raises:
-        RltuiError: if the supervisor dies over it.
+        RltuiError: if the supervisor dies over it, or does not exit afterwards.
     """
     completed = Down(by=actor(), at=time.time(), complete=True)
     try:
@@ -63,8 +63,8 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
         try:
             _watch(record, report)
             status = wire.answer()
-            wire.wait_for_end()
         except SupervisorGoneError:
+            wire.wait_for_end()
             down = IntentFile(record.control.intent_file).read().down
             if down is None or not down.complete:
                 raise RltuiError(
@@ -72,6 +72,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
                     hint=f"to end the rest: {hints.DOWN(name=record.name)}",
                 ) from None
             return down
+        wire.wait_for_end()
     return Down.model_validate(status["down"]) if status.get("down") else completed
 
 

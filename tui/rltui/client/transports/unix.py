@@ -21,6 +21,10 @@ from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 CONNECT_TIMEOUT_S = 5.0
+END_TIMEOUT_S = 60.0
+"""From the end of the last component to that of the supervisor: it closes its files and its terminals, and
+hangs up on clients that do not read.
+"""
 _UCRED = struct.Struct("3i")
 """Format of `struct ucred` of unix(7): pid, uid, gid."""
 
@@ -139,16 +143,25 @@ class Wire:
         self._socket.shutdown(socket.SHUT_RDWR)
 
     def wait_for_end(self) -> None:
-        """Returns when the supervisor has hung up and its process has ended, so that another may start."""
-        self._socket.settimeout(CONNECT_TIMEOUT_S)
-        with suppress(OSError):  # it has ended already, or the kernel knows no pidfd
-            process = os.pidfd_open(self.server_pid())
-            try:
-                while self._file.readline():
-                    continue
-                select.select([process], [], [], CONNECT_TIMEOUT_S)
-            finally:
-                os.close(process)
+        """Return once the supervisor's process has ended, so that another may start.
+
+        Raises:
+            RltuiError: if it lives on for `END_TIMEOUT_S`.
+        """
+        pid = self.server_pid()
+        try:
+            process = os.pidfd_open(pid)
+        except OSError:  # it has ended already, or the kernel knows no pidfd
+            return
+        try:
+            has_ended, _, _ = select.select([process], [], [], END_TIMEOUT_S)
+        finally:
+            os.close(process)
+        if not has_ended:
+            raise RltuiError(
+                f"the supervisor, pid {pid}, does not exit after stopping everything",
+                hint=f"to end it: kill -9 {pid}",
+            )
 
     def end_supervisor(self) -> None:
         """End it, and return once its process has ended. Its components keep running; the next supervisor
