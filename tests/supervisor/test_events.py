@@ -205,8 +205,11 @@ class Pair:
         needs = {"orchestrator": ("inference",), "inference": ()}
         self.events = EventBus(folder / "journal.jsonl", monotonic=lambda: 1000.0, needs=needs.__getitem__)
         self.parts = {
-            name: JournaledComponent(folder, ComponentSpec(id=name, command=("x",), kind=kind))
-            for name, kind in (("inference", "service"), ("orchestrator", "job"))
+            spec.id: JournaledComponent(folder, spec)
+            for spec in (
+                ComponentSpec(id="inference", command=("x",), kind="service"),
+                ComponentSpec(id="orchestrator", command=("x",)),
+            )
         }
         for component in self.parts.values():
             component.events = self.events

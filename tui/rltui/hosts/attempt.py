@@ -77,7 +77,7 @@ class Attempt:
 
     @property
     def stop(self) -> dict[str, Any]:
-        return self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
+        return self.spec.stop.to_plain()
 
     @property
     def shell(self) -> Mapping[str, Any]:
