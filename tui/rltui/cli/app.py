@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,14 +171,13 @@ def _show_app(
     from rich.console import Console
 
     from rltui.services.installation import LoadedCode
-    from rltui.services.processes import subprocesses
     from rltui.ui.app import RltuiApp
 
     keys, trouble = load_keys()
     app = RltuiApp(
         experiment,
         runs=runs,
-        run_in_terminal=subprocesses.in_terminal,
+        run_in_terminal=_in_terminal,
         tour=user_settings.tour,
         bell=user_settings.alerts.bell,
         osc9=user_settings.alerts.osc9,
@@ -192,6 +192,12 @@ def _show_app(
     app.error_console = Console(stderr=True, color_system=None, markup=False, highlight=False)
     asyncio.run(_run(app))
     return app.return_code or 0
+
+
+def _in_terminal(argv: Sequence[str]) -> object:
+    from rltui.services.processes import subprocesses  # 10 ms, which the first frame need not wait for
+
+    return subprocesses.in_terminal(argv)
 
 
 def _abilities() -> Abilities:

@@ -201,15 +201,15 @@ def _split(reference: str) -> tuple[str, str]:
 
 
 def _is_certain(word: str) -> bool:
-    from rltui.core.runs.row import BEST
-    from rltui.services.runs.index import RunIndex
-    from rltui.services.runs.references import find_exactly, rank_of
-
     if NAME_PATTERN.fullmatch(word) and find_experiment(word) is not None:
         return True
     path = Path(word).expanduser()
     if ("/" in word or word == ".") and path.exists() and experiment_above(path.absolute()) is not None:
         return True
+    from rltui.core.runs.row import BEST
+    from rltui.services.runs.index import RunIndex  # sqlite: 20 ms
+    from rltui.services.runs.references import find_exactly, rank_of
+
     try:
         return word == BEST or rank_of(word) is not None or find_exactly(RunIndex(), word) is not None
     except UsageError:  # several of that name

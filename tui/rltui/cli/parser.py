@@ -102,9 +102,7 @@ def _refuse_unless_run(word: str) -> None:
     Raises:
         UsageError: if it is refused.
     """
-    from rltui.base.text import did_you_mean
     from rltui.cli.choosing import choose_named
-    from rltui.services.runs.index import RunIndex
 
     if word in FORMER:
         raise UsageError(f"{UNKNOWN_COMMAND}: {word}", hint=f"did you mean rltui {FORMER[word]}?")
@@ -113,6 +111,9 @@ def _refuse_unless_run(word: str) -> None:
     except UsageError as error:
         if "not found" not in error.title:
             raise
+        from rltui.base.text import did_you_mean
+        from rltui.services.runs.index import RunIndex
+
         names: Iterable[str] = ()
         with suppress(RltuiError):  # a damaged one is told by those who need it
             names = RunIndex().names().values()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rltui.base.questions import command, question
-from rltui.client import programs
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import Alert, Publication, Status
 from rltui.core.experiment.description import RunDescription, ScreenLayout
@@ -184,6 +183,8 @@ class Experiment(ExperimentApi, ABC):
 
         Blocking; takes the terminal over. The file itself is left alone.
         """
+        from rltui.client import programs  # 10 ms, which the first frame need not wait for
+
         return programs.edit_text(path, text)
 
     @abstractmethod
@@ -200,6 +201,8 @@ class Experiment(ExperimentApi, ABC):
 
     async def open_url(self, url: str) -> bool:
         """Have a browser show a page; false where there is none to be seen."""
+        from rltui.client import programs
+
         return await programs.open_url(url)
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.base.interpreter import module_command
 from rltui.base.questions import Question, questions_of
-from rltui.client import launch, programs
+from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.client.experiment import (
     ConfigText,
@@ -20,14 +20,6 @@ from rltui.client.experiment import (
     Experiment,
     JournalTail,
     ShutDownError,
-)
-from rltui.client.manual_components import (
-    PUBLISH,
-    SHELL,
-    publication,
-    publish_request,
-    shell_request,
-    tokens,
 )
 from rltui.client.transports.supervisor import SupervisorClient
 from rltui.core import hints
@@ -40,7 +32,6 @@ from rltui.core.logs.lines import Level
 from rltui.core.logs.query import Query
 from rltui.core.logs.source import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.metrics.series import SeriesSource
-from rltui.core.rollouts.batches import RolloutSource
 from rltui.core.runs.checkpoints import CheckpointReport
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.config.config_file import content_of
@@ -55,6 +46,7 @@ from rltui.services.metrics.store import SeriesReader
 
 if TYPE_CHECKING:
     from rltui.client.reader import ExperimentReader
+    from rltui.core.rollouts.batches import RolloutSource
 
 CHECKPOINTS = questions_of(Experiment)["checkpoints"]
 _POLL_S = 3.0
@@ -225,10 +217,14 @@ class LocalExperiment(Experiment):
         return report
 
     async def publication(self, step: int, repo: str) -> Publication:
+        from rltui.client.manual_components import publication  # the first frame need not wait for it
+
         self._required_supervisor()
         return await asyncio.to_thread(publication, self.record, step, repo)
 
     async def publish(self, published: Publication, *, private: bool) -> None:
+        from rltui.client.manual_components import PUBLISH, publish_request, tokens
+
         request = published.model_copy(update={"private": private})
         await self._required_supervisor().tokens(**tokens())
         plan = await self.execute(publish_request(request))
@@ -236,6 +232,8 @@ class LocalExperiment(Experiment):
             raise ConflictError("an upload is in progress", hint="wait until it is done")
 
     async def open_shell(self, like: str | None) -> str:
+        from rltui.client.manual_components import SHELL, shell_request
+
         self._required_supervisor()
         await self.execute(await asyncio.to_thread(shell_request, self.record, like=like))
         async with contextlib.aclosing(self.events()) as events:
@@ -302,6 +300,8 @@ class LocalExperiment(Experiment):
         return open_rollouts(Path(folder or self.record.run_dir))
 
     def pager_command(self, path: str) -> list[str]:
+        from rltui.client import programs  # as above
+
         return programs.pager_command(path)
 
 

@@ -15,20 +15,19 @@ from rltui.client import launch
 from rltui.client.local_experiment import LocalExperiment
 from rltui.client.runs import Runs
 from rltui.core import hints
-from rltui.core.metrics.series import SeriesSource
-from rltui.core.rollouts.batches import RolloutSource
-from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.experiment.files import ControlFolder, same_folder
 from rltui.services.experiment.registry import find_experiment
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
-from rltui.services.runs.index import current_rows, silent_supervisors
 
 if TYPE_CHECKING:
+    from rltui.core.metrics.series import SeriesSource
+    from rltui.core.rollouts.batches import RolloutSource
     from rltui.core.runs.compare import Comparison
     from rltui.core.runs.forks import ForkPlan, ForkRequest
     from rltui.core.runs.queue import QueueAction, RunQueue
+    from rltui.core.runs.row import RunChange, RunRow
     from rltui.services.runs.index import RunIndex
     from rltui.services.runs.query import RunQuery
     from rltui.views.report import Draw
@@ -64,6 +63,8 @@ class LocalRuns(Runs):
         return self._index_argument or RunIndex()
 
     def rows(self) -> tuple[RunRow, ...]:
+        from rltui.services.runs.index import current_rows, silent_supervisors
+
         with self._lock:
             revision, queue = self._index.revision(), file_fingerprint(paths.queue_file())
             silent = silent_supervisors(self._by_id.values())

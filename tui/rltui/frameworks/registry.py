@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui.base.text import did_you_mean, join_words
 from rltui.errors import ConfigError, NotFoundError
-from rltui.frameworks.base import Checkout, Framework
-from rltui.frameworks.inputs import Parsed
+
+if TYPE_CHECKING:  # 40 ms, which who asks for a family need not pay
+    from rltui.frameworks.base import Checkout, Framework
+    from rltui.frameworks.inputs import Parsed
 
 _FRAMEWORKS = {
     "tinyrl": ("rltui.frameworks.tinyrl:TINYRL", "tinyrl"),

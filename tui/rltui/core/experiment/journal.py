@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
 from rltui.base.values import Value
-from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.core.experiment.states import ComponentState
+
+if TYPE_CHECKING:
+    from rltui.core.experiment.lifecycle import Lifecycle
 
 
 class JournalEntry(Value):

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rltui.core.runs.row import BEST
-
 Options = Mapping[str, bool]
 """Every name of every option of a command of rltui: whether a value follows it."""
 _NUMBER = re.compile(r"-[\d.]")
@@ -29,7 +27,11 @@ class LauncherLine:
 
 def is_file_sign(arg: str) -> bool:
     """`@`, with the file in the same argument or the next; `@best` is a run."""
-    return arg.startswith("@") and arg != BEST
+    if not arg.startswith("@"):
+        return False
+    from rltui.core.runs.row import BEST  # 5 ms, which other words need not pay
+
+    return arg != BEST
 
 
 def is_option(arg: str) -> bool:
