@@ -17,7 +17,6 @@ from rltui.core.experiment.api import ComponentStatus, Plan, Request
 from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import Remedy
 from rltui.errors import RltuiError
-from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.checkpoints import CheckpointCommands
 from rltui.ui.commands.components import AttachRequested, ComponentCommands
 from rltui.ui.commands.config import ConfigCommands
@@ -26,6 +25,7 @@ from rltui.ui.commands.run_annotations import RunAnnotationCommands
 from rltui.ui.dialogs.base import ChoiceMenu, PlanDialog
 from rltui.ui.dialogs.checkpoints import RowsDialog
 from rltui.ui.dialogs.trash import TrashDialog
+from rltui.ui.requests import OpenRunRequested
 from rltui.ui.state import AppState, ExperimentState
 
 TRAINER = component("trainer", ComponentState.READY)
@@ -196,7 +196,7 @@ async def test_a_finished_run_is_opened_with_a_supervisor() -> None:
     assert commands.allows("request", "start-all")
     assert not commands.allows("request", "stop")
     commands.request("start-all")
-    assert frontend.messages == [BaseScreen.OpenRunRequested(experiment.run_id, again=True)]
+    assert frontend.messages == [OpenRunRequested(experiment.run_id, again=True)]
 
 
 def trainer_without_memory(*remedies: Remedy) -> ComponentStatus:

@@ -30,6 +30,7 @@ from rltui.ui.commands.components import AttachRequested
 from rltui.ui.copying import CopyRequested, copy, is_inside_tmux, passed_through
 from rltui.ui.dialogs.base import LeaveDialog, show_error
 from rltui.ui.logs.view import LogView
+from rltui.ui.requests import OpenRunRequested
 from rltui.ui.screens import SCREENS
 from rltui.ui.screens.overview import Overview
 from rltui.ui.state import AppState, ExperimentState
@@ -236,12 +237,12 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
 
     # from one experiment to another
 
-    @on(BaseScreen.OpenRunRequested)
-    def _look_at(self, request: BaseScreen.OpenRunRequested) -> None:
+    @on(OpenRunRequested)
+    def _look_at(self, request: OpenRunRequested) -> None:
         """The last one that was requested counts."""
         in_background(self, partial(self._open_run, request), group="open")
 
-    async def _open_run(self, request: BaseScreen.OpenRunRequested) -> None:
+    async def _open_run(self, request: OpenRunRequested) -> None:
         """Show another run in place of the open one, which goes on; asks first where edits of that one are
         lost.
         """

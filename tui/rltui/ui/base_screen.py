@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pkgutil import resolve_name
 from typing import ClassVar
 
 from textual import on
 from textual.events import Key
-from textual.message import Message
 from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
 from rltui.client.experiment import Experiment
-from rltui.core.metrics.series import time_of_step
 from rltui.errors import RltuiError
 from rltui.ui import verbs
-from rltui.ui.actions import Footer, InPalette, KeyContext, Scope, Use
+from rltui.ui.actions import Footer, InPalette, KeyContext, Scope
 from rltui.ui.background import in_background
 from rltui.ui.commands.experiment import ExperimentCommands
+from rltui.ui.commands.steps import StepCommands
 from rltui.ui.copying import Copyable, CopyRequested
-from rltui.ui.dialogs.base import NoteDialog, show_error
+from rltui.ui.dialogs.base import show_error
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waiting
 from rltui.ui.requests import READONLY_TEXT, readonly_text
@@ -72,7 +69,7 @@ SCREEN_KEYS = (
 )  # fmt: skip
 EXPERIMENT_KEYS = (
     *SCREEN_KEYS,
-    bind(verbs.STEP, "ask_step"),
+    bind(verbs.STEP, "steps.ask"),
     bind(verbs.NOTE, "commands.note", "Add a note to the events and the charts"),
     own("logs.search-all", "ctrl+f", "search_all", "search all",
         "Search the logs of all components and attempts", Scope.LOGS),
@@ -92,16 +89,6 @@ class BaseScreen(NotifyingScreen[None]):
     place: ClassVar[KeyContext]
     is_of_all_runs: ClassVar[bool] = False
     """It shows all runs, whatever experiment is open; else it shows one experiment."""
-
-    @dataclass
-    class OpenRunRequested(Message):
-        """A person wants to look at another run, or at this one with a supervisor."""
-
-        id: str
-        again: bool = False
-        """It has the meaning that it has for `Runs.open`."""
-        screen: str = ""
-        """The screen to open; empty: the overview."""
 
     def __init__(self, app_state: AppState, state: ExperimentState | None = None) -> None:
         """`state`: the experiment to show, where it is another one than the one that is open.
@@ -128,6 +115,10 @@ class BaseScreen(NotifyingScreen[None]):
     @cached_property
     def commands(self) -> ExperimentCommands:
         return ExperimentCommands(self, self.state)
+
+    @cached_property
+    def steps(self) -> StepCommands:
+        return StepCommands(self)
 
     @property
     def pane_place(self) -> KeyContext | None:
@@ -247,33 +238,9 @@ class BaseScreen(NotifyingScreen[None]):
     def go_to(self, moment: float, component: str | None) -> None:
         """Show what was at that moment, once it is open; a screen that knows only the present does not."""
 
-    def action_ask_step(self) -> None:
-        def take(text: str | None) -> None:
-            if text is not None and text.isdecimal():
-                self.show_step(int(text))
-            elif text is not None:
-                self.notify(f"not a step: {text}", severity="warning", markup=False)
-
-        self.app.push_screen(
-            NoteDialog(title="Jump to step", placeholder="120", purpose="jump", max_length=12), take
-        )
-
     def show_step(self, step: int) -> None:
         """Go to a step of the run: here, or on the charts from a screen that knows no steps."""
         self.show_screen("metrics", step=step)
-
-    def show_moment_of_step(self, step: int, component: str | None = None) -> None:
-        """Go to the moment at which the run reached a step."""
-        self.work(self._show_moment_of_step(step, component), changes=False)
-
-    async def _show_moment_of_step(self, step: int, component: str | None) -> None:
-        async with self.waiting(f"Looking for step {step}"):
-            series = await asyncio.to_thread(self.experiment.open_series)
-            moment = await asyncio.to_thread(time_of_step, series, step)
-        if moment is None:
-            self.notify(f"no step {step} in the metrics of this run", severity="warning", markup=False)
-        else:
-            self.go_to(moment, component)
 
     def left(self) -> None:
         """Another screen is to be shown: what only this one needs is not asked for any more."""
@@ -296,12 +263,7 @@ class BaseScreen(NotifyingScreen[None]):
     def action_show_help(self) -> None:
         from rltui.ui.dialogs.help import HelpContext, HelpScreen
 
-        context = HelpContext(self.place, self.pane_place, self._can, readonly=bool(self.readonly_text))
-        self.app.push_screen(HelpScreen(context))
-
-    def _can(self, use: Use) -> bool:
-        owner = self.focused if self.pane_place in use.places else self
-        return owner is None or owner.check_action(*use.call) is True
+        self.app.push_screen(HelpScreen(HelpContext.of(self)))
 
     # what is under the cursor, and what was said
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from textual.message import Message
+
 from rltui.base.text import join_words
 from rltui.client.experiment import Experiment
 from rltui.core.experiment.api import ComponentStatus, Plan, Request, RollbackOffer, Status
@@ -20,6 +22,17 @@ OPENS_AGAIN = ("command", ("components.request", "start-all"))
 _STOPPABLE = ALIVE_STATES | {ComponentState.WAITING, ComponentState.BACKOFF}
 """States in which there is something to stop, be it a start to come."""
 _RESTARTABLE = ALIVE_STATES | {ComponentState.FAILED, ComponentState.BACKOFF, ComponentState.EXITED}
+
+
+@dataclass
+class OpenRunRequested(Message):
+    """A person wants to look at another run, or at this one with a supervisor."""
+
+    id: str
+    again: bool = False
+    """It has the meaning that it has for `Runs.open`."""
+    screen: str = ""
+    """The screen to open; empty: the overview."""
 
 
 def component_of_role(role: str, ids: Sequence[str]) -> str | None:

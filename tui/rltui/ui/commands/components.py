@@ -11,14 +11,13 @@ from rltui.core.experiment.api import ComponentStatus, Request
 from rltui.core.experiment.states import ALIVE_STATES
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, Scope, key_of
-from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.description import DescriptionCommands
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.base import ChoiceMenu
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.logs.view import LogView
-from rltui.ui.requests import ConfirmableRequest, makes_sense, request_for
+from rltui.ui.requests import ConfirmableRequest, OpenRunRequested, makes_sense, request_for
 from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
 from rltui.views.checkpoint import checkpoint_words
@@ -112,7 +111,7 @@ class ComponentCommands:
     def request(self, name: str) -> None:
         """Plan first, and ask: but for a plain start. A finished run is given a supervisor instead."""
         if self._experiment.finished:
-            self._frontend.post_message(BaseScreen.OpenRunRequested(self._experiment.run_id, again=True))
+            self._frontend.post_message(OpenRunRequested(self._experiment.run_id, again=True))
             return
         confirmable = request_for(name, self._state.status, self._selected_component())
         if confirmable is not None:

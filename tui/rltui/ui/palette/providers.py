@@ -16,6 +16,7 @@ from rltui.ui.actions import Use, key_of, offered_in, offered_on
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.commands.settings import edit_settings
 from rltui.ui.palette.entries import Kind, PaletteEntry
+from rltui.ui.requests import OpenRunRequested
 from rltui.ui.screens.overview import Overview
 from rltui.ui.text import clean_line, value_text
 from rltui.ui.themed_app import ThemedApp
@@ -147,7 +148,7 @@ async def runs(screen: BaseScreen) -> list[PaletteEntry]:
     """The living ones first, then the newest."""
 
     def choose(run_id: str) -> None:
-        screen.post_message(BaseScreen.OpenRunRequested(run_id))
+        screen.post_message(OpenRunRequested(run_id))
 
     def read() -> list[PaletteEntry]:
         rows = [row for row in screen.app_state.runs.rows() if row.trashed_at is None]

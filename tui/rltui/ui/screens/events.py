@@ -60,7 +60,7 @@ class EventScreen(ResourceScreen):
         self.hurry.set()
 
     def show_step(self, step: int) -> None:
-        self.show_moment_of_step(step)
+        self.steps.show_moment_of(step)
 
     # values in
 

@@ -285,7 +285,7 @@ class LogScreen(BaseScreen):
 
     def show_step(self, step: int) -> None:
         tab = self._next_tab or self._tab
-        self.show_moment_of_step(step, tab.component if isinstance(tab, LogEntry) else None)
+        self.steps.show_moment_of(step, tab.component if isinstance(tab, LogEntry) else None)
 
     async def _to_moment(self, moment: float, component: str | None) -> None:
         attempts = [log for log in self._logs if log.component == component]

@@ -14,6 +14,7 @@ from rltui.ui import verbs
 from rltui.ui.actions import Action, Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.key_bindings import bind, keys, own
+from rltui.ui.requests import OpenRunRequested
 from rltui.ui.screens.resource_screen import ResourceScreen
 from rltui.ui.state import AppState
 from rltui.ui.styles import STYLES
@@ -109,7 +110,7 @@ class QueueScreen(ResourceScreen):
     def action_open_queued(self) -> None:
         """The run takes the place of the experiment that is open."""
         if self._entry is not None and (row := self._run_of(self._entry)) is not None:
-            self.post_message(self.OpenRunRequested(row.id))
+            self.post_message(OpenRunRequested(row.id))
 
     def action_change(self, action: QueueAction, position: str = "") -> None:
         """Pausing and resuming are of the whole queue, the others of the entry under the cursor."""

@@ -18,7 +18,7 @@ from rltui.ui.base_screen import BaseScreen
 from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.state import AppState
 from rltui.ui.widgets.bars import KeyBar, TitleLine
-from rltui.ui.widgets.row_list import LazyRows, Row, RowList
+from rltui.ui.widgets.row_list import LazyRows, Row, RowList, matching
 from rltui.views.table import Arranged
 
 STYLE_SHEET = "resource_screen.tcss"
@@ -73,17 +73,7 @@ class ResourceScreen(BaseScreen):
         raise NotImplementedError
 
     def _matching_rows(self, width: int, selected: str | None) -> tuple[Row, ...] | LazyRows:
-        """Rows of which only those in view are made are searched by their own screen."""
-        rows = self.make_rows(width, selected)
-        words = self._search_text.casefold().split()
-        if not words or not isinstance(rows, tuple):
-            return rows
-        texts = ("\n".join(line.plain for line in row.lines).casefold() for row in rows)
-        return tuple(
-            row
-            for row, text in zip(rows, texts, strict=True)
-            if row.key is None or all(word in text for word in words)
-        )
+        return matching(self.make_rows(width, selected), self._search_text)
 
     def update_title(self) -> None:
         """Write what stands above and below the rows anew."""

@@ -27,6 +27,7 @@ from rltui.ui.commands.run_view import RunViewCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.dialogs.trash import runs_named
 from rltui.ui.key_bindings import bind, keys, own
+from rltui.ui.requests import OpenRunRequested
 from rltui.ui.run_list import RunList
 from rltui.ui.screens.resource_screen import STYLE_SHEET, ResourceScreen
 from rltui.ui.state import AppState
@@ -195,7 +196,7 @@ class RunsScreen(ResourceScreen):
         async with self.waiting("Starting the demo"):
             run_id = await asyncio.to_thread(self.app_state.runs.start_demo)
         await self.look()
-        self.post_message(self.OpenRunRequested(run_id))
+        self.post_message(OpenRunRequested(run_id))
 
     def action_mark(self) -> None:
         self.runs.mark(self.rows.key)
@@ -213,7 +214,7 @@ class RunsScreen(ResourceScreen):
             self.view.fold(line.key not in self.runs.selection.folded)
         elif line is not None and line.row is not None:
             screen = "rollouts" if line.row.kind == "evaluation" else ""
-            self.post_message(self.OpenRunRequested(line.row.id, screen=screen))
+            self.post_message(OpenRunRequested(line.row.id, screen=screen))
 
     def action_compare(self) -> None:
         if len(rows := self.runs.compared(self.rows.key)) > 1:

@@ -57,6 +57,21 @@ class LazyRows(Protocol):
     def lines(self, index: int) -> Sequence[Content]: ...
 
 
+def matching(rows: tuple[Row, ...] | LazyRows, text: str) -> tuple[Row, ...] | LazyRows:
+    """The rows with all words of `text`, and headings. Rows of which only those in view are made are searched
+    by their own screen.
+    """
+    words = text.casefold().split()
+    if not words or not isinstance(rows, tuple):
+        return rows
+    texts = ("\n".join(line.plain for line in row.lines).casefold() for row in rows)
+    return tuple(
+        row
+        for row, row_text in zip(rows, texts, strict=True)
+        if row.key is None or all(word in row_text for word in words)
+    )
+
+
 class _MadeRows:
     def __init__(self, rows: tuple[Row, ...]) -> None:
         self.keys = [row.key for row in rows]
