@@ -13,7 +13,7 @@ from textual.message_pump import MessagePump
 import rltui.ui
 from rltui.ui.actions import uses
 
-OVERRIDDEN = {"_on_key", "_on_notify", "_display", "_extend_compose"}
+OVERRIDDEN = {"_on_key", "_on_notify", "_display", "_extend_compose", "_handle_exception"}
 """Private methods of Textual that ours take the place of, on purpose."""
 MADE_BY_TEXTUAL = {"_computes", "_css_type_name", "_css_type_names", "_decorated_handlers", "_default_theme",
                    "_inherit_bindings", "_inherit_component_classes", "_inherit_css", "_merged_bindings",
