@@ -7,11 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 
+from rltui import paths
 from rltui.core.runs.row import RunConfigFile, RunRow
 from rltui.errors import RltuiError
+from rltui.services.own_files import make_folder
 from rltui.services.runs.index import IndexBusyError, RunIndex
+from rltui.services.runs.query import RunQuery
 
 
 def row(number: int, **values: object) -> RunRow:
@@ -138,3 +142,43 @@ def test_what_is_asked_of_the_table(tmp_path: Path) -> None:
     assert {each.name for each in index.starting_with("r-")} == {"r-1", "r-2", "r-3"}
     assert [each.name for each in index.starting_with("run0000003")] == ["r-3"]
     assert index.starting_with("%") == []
+
+
+def test_an_index_of_the_earlier_version_is_taken_over_without_its_living_runs(own_user: Path) -> None:
+    del own_user
+    make_folder(paths.state_dir(), mode=0o700)
+    earlier = sqlite3.connect(paths.state_dir() / "runs-5.sqlite")
+    earlier.execute(
+        "CREATE TABLE run (id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL,"
+        " control TEXT NOT NULL, is_alive INTEGER NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL,"
+        " stamp INTEGER NOT NULL, disk INTEGER) WITHOUT ROWID"
+    )
+    earlier.execute("CREATE TABLE head (stamp INTEGER, is_whole INTEGER, list_seen INTEGER)")
+    earlier.execute("INSERT INTO head VALUES (7, 1, 3)")
+    rows = [row(1, ended_at=2.0), row(2, archived_at=5.0, entry="e"), row(3, is_alive=True)]
+    for each in rows:
+        values = (
+            each.id,
+            each.name,
+            each.folder,
+            "",
+            each.is_alive,
+            orjson.dumps(each),
+            b'{"a": 1}',
+            b"m",
+            7,
+            4,
+        )
+        earlier.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    earlier.commit()
+    index = RunIndex()
+    assert {each.id: each for each in index.rows()} == {each.id: each for each in rows[:2]}
+    assert (index.revision(), index.is_whole, index.list_seen()) == (7, True, 3)
+    assert [run.fingerprint for run in index.fingerprinted_runs()] == [b"m", b"m"]
+    assert index.config("run0000001") == {"a": 1}
+    assert index.select_ids(RunQuery("archived_at IS NULL AND at = 2")) == ["run0000001"]
+    index.path.unlink()
+    earlier.execute("UPDATE run SET row = 'no JSON'")
+    earlier.commit()
+    assert RunIndex().rows() == [], "a damaged one is not taken over"
+    assert not RunIndex().is_whole

@@ -43,6 +43,22 @@ CREATE TABLE IF NOT EXISTS head (
 );
 INSERT INTO head SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
 """
+_EARLIER_SCHEMA = 5
+_FROM_EARLIER = """
+INSERT OR IGNORE INTO run SELECT
+    id, name, folder, control, is_alive,
+    COALESCE(
+        json_extract(document, '$.ended_at'), json_extract(document, '$.started_at'),
+        json_extract(document, '$.created_at')
+    ),
+    COALESCE(json_extract(document, '$.entry'), ''), json_extract(document, '$.archived_at'),
+    json_extract(document, '$.trashed_at'), disk, stamp, mark, row, config
+FROM (SELECT *, CAST(row AS TEXT) AS document FROM earlier.run WHERE NOT is_alive);
+UPDATE head SET (stamp, is_whole, list_seen) = (SELECT stamp, is_whole, list_seen FROM earlier.head);
+"""
+"""Rows of the earlier index are made from the same files: thousands need not be read again. Those of living
+runs are, since their supervisors may write to that index.
+"""
 _DEFAULT_TIMEOUT_S = 5.0
 _CALLER_ERRORS = (sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.IntegrityError)
 """Errors caused by the statement, not by the file."""
@@ -50,9 +66,9 @@ _NEVER = (1 << 63) - 1
 _NOTE_KINDS: Mapping[str, Kind] = {"name": TEXT, "folder": PATH, "control": PATH, "created_at": TIME}
 
 
-def index_file() -> Path:
+def index_file(schema: int = _SCHEMA) -> Path:
     """Path of the index. A version of rltui with other tables has an index of its own."""
-    return paths.state_dir() / f"runs-{_SCHEMA}.sqlite"
+    return paths.state_dir() / f"runs-{schema}.sqlite"
 
 
 class FingerprintedRun(NamedTuple):
@@ -387,16 +403,18 @@ class RunIndex:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
+            self.path.absolute().as_uri(),
+            timeout=self._timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,  # an earlier index is opened read-only
         )
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _SCHEMA):
                 raise sqlite3.DatabaseError(f"its version is {version}, this rltui supports {_SCHEMA}")
             if version == 0:
-                connection.executescript(
-                    f"BEGIN IMMEDIATE; {TABLE} {_HEAD} PRAGMA user_version = {_SCHEMA}; COMMIT;"
-                )
+                self._make_tables(connection)
             connection.execute("SELECT stamp, is_whole, list_seen FROM head").fetchone()
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.executescript(CURRENT)
@@ -405,6 +423,22 @@ class RunIndex:
             raise
         self.path.chmod(0o600)
         return connection
+
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Make the tables, with the rows of an earlier version's index if there is a sound one."""
+        earlier, whole = self.path.with_name(index_file(_EARLIER_SCHEMA).name), f"{TABLE} {_HEAD}"
+        finish = f"PRAGMA user_version = {_SCHEMA}; COMMIT;"
+        if self.path == index_file() and earlier.exists():
+            try:
+                connection.execute("ATTACH ? AS earlier", (f"{earlier.as_uri()}?mode=ro",))
+                connection.executescript(f"BEGIN IMMEDIATE; {whole} {_FROM_EARLIER} {finish}")
+            except sqlite3.Error as error:
+                logger.warning("the index of an earlier version is not taken over: %s", error)
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            else:
+                return
+        connection.executescript(f"BEGIN IMMEDIATE; {whole} {finish}")
 
     def _set_aside(self, reason: str) -> None:
         self.close()
