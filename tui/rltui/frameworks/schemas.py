@@ -26,6 +26,8 @@ from rltui.frameworks.inputs import ConfigFile, ConfigFiles
 
 _CACHE_SIZE = 8
 """Number of cached readings of files: present, planned and running ones."""
+_MOST_DESCRIBED = 20_000
+"""Number of cached knobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,17 @@ class Overlay:
     gone: Mapping[str, str]
     """Key → explanation if the schema in force lacks it."""
     by_name: Mapping[str, Concept] = field(init=False)
+    _ranks: Mapping[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
         by_name = {name: concept for concept in self.concepts.values() for name in concept.keys}
         object.__setattr__(self, "by_name", by_name)
+        ranks = {id(concept): rank for rank, concept in enumerate(self.concepts.values())}
+        object.__setattr__(self, "_ranks", ranks)
+
+    def rank(self, concept: Concept) -> int:
+        """Its place in the order of importance."""
+        return self._ranks[id(concept)]
 
     @classmethod
     def parse(cls, text: str) -> Overlay:
@@ -199,6 +208,8 @@ class SchemaConfig:
         self._hints = SchemaHints(grammar.free, grammar.foreign, grammar.switches)
         self._cache: dict[tuple[object, ...], _ConfigReading] = {}
         self._rules_by_schemas: dict[tuple[object, ...], tuple[Rule, ...]] = {}
+        self._described_by_id: dict[int, tuple[Knob, Knob, int | None]] = {}
+        """Id of a knob of a schema → itself, with the overlay's words, and its rank among the main ones."""
 
     @property
     def side(self) -> ConfigSide:
@@ -377,26 +388,36 @@ class SchemaConfig:
                 )  # fmt: skip
 
     def _with_overlay(self, knobs: Iterable[Knob], more: Mapping[str, tuple[str, ...]]) -> tuple[Knob, ...]:
-        concepts = {
-            id(concept): number for number, concept in enumerate(self.grammar.overlay.concepts.values())
-        }
         main: list[tuple[int, Knob]] = []
         others: list[Knob] = []
         for knob in knobs:
-            concept = self.grammar.overlay.of(knob.name)
-            readers = (*self.grammar.overlay.readers_of(knob.name), *more.get(knob.name, ()))
-            if concept is None:
-                others.append(replace(knob, readers=readers, main=False))
-                continue
+            described, rank = self._described(knob)
+            if more_readers := more.get(knob.name):
+                described = replace(described, readers=(*described.readers, *more_readers))
+            if rank is None:
+                others.append(described)
+            else:
+                main.append((rank, described))
+        return (*(knob for _, knob in sorted(main, key=lambda item: item[0])), *others)
+
+    def _described(self, knob: Knob) -> tuple[Knob, int | None]:
+        """The knob in the overlay's words, and its rank if it is a main one."""
+        if (known := self._described_by_id.get(id(knob))) is not None:
+            return known[1], known[2]
+        overlay = self.grammar.overlay
+        concept, readers = overlay.of(knob.name), overlay.readers_of(knob.name)
+        described = replace(knob, readers=readers, main=False)
+        rank = None
+        if concept is not None:
             described = replace(
                 knob, readers=readers, main=concept.main, help=concept.help or knob.help, unit=concept.unit,
                 control=concept.control,
             )  # fmt: skip
-            if concept.main:
-                main.append((concepts[id(concept)], described))
-            else:
-                others.append(described)
-        return (*(knob for _, knob in sorted(main, key=lambda item: item[0])), *others)
+            rank = overlay.rank(concept) if concept.main else None
+        if len(self._described_by_id) > _MOST_DESCRIBED:
+            self._described_by_id.clear()
+        self._described_by_id[id(knob)] = knob, described, rank
+        return described, rank
 
 
 def _forget_oldest(cache: dict[tuple[object, ...], Any]) -> None:

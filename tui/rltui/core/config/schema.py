@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rltui.base.text import did_you_mean
 from rltui.base.toml.values import TomlValue, format_key
@@ -84,6 +84,10 @@ class ConfigSchema:
         """
         self.date, self.partial, self.none = date, partial, none
         self.tables = SchemaTables(document, part=part)
+        self.known_by_reader: dict[tuple[object, ...], _Known] = {}
+        """What files have in common, by what tells whether they are read alike. Most keys of a schema are in
+        none.
+        """
 
     @property
     def keys(self) -> frozenset[str]:
@@ -152,6 +156,20 @@ class _Position:
         return _Position(self.name, self.key, self.depth, self.enclosing | {table})
 
 
+class _Unset(NamedTuple):
+    """A key that is not set, with all below it."""
+
+    knobs: tuple[Knob, ...]
+    values: Mapping[str, TomlValue]
+
+
+class _Known(NamedTuple):
+    """A place in a file tells the key of the schema, whose default belongs to the schema as well."""
+
+    unset: dict[tuple[object, ...], _Unset]
+    knobs: dict[tuple[object, ...], Knob]
+
+
 class _Walk:
     def __init__(
         self, schema: ConfigSchema, role: str, file: str, namespace: str, reader: str, words: SchemaHints, *,
@@ -161,6 +179,8 @@ class _Walk:
         self._is_brief = is_brief
         self._schema, self._role, self._file, self._words = schema, role, file or None, words
         self._namespace, self._reader = namespace, reader
+        alike = (role, namespace, words.free, words.switches)
+        self._known = schema.known_by_reader.setdefault(alike, _Known({}, {}))
         self._knobs: list[Knob] = []
         self._values: dict[str, TomlValue] = {}
         self._problems: list[Problem] = []
@@ -196,7 +216,27 @@ class _Walk:
             for key in keys_by_name.get(prop.name, () if self._is_brief else (prop.name,)):
                 if union is not None and prop.name == union.tag:
                     prop = replace(prop, node=replace(prop.node, words=tuple(union.members)))
-                self._property(prop, data.get(key), position.child(key, prop.name), default, is_on=is_on)
+                child = position.child(key, prop.name)
+                if key in data:
+                    self._property(prop, data[key], child, default, is_on=is_on)
+                else:
+                    self._unset_property(prop, child, default, is_on=is_on)
+
+    def _unset_property(self, prop: Property, position: _Position, defaults: Json, *, is_on: bool) -> None:
+        has_default = prop.name in defaults
+        default = defaults[prop.name] if has_default else prop.default
+        key = (position, is_on, has_default, id(default))
+        unset = self._known.unset.get(key)
+        if unset is None:
+            outer_knobs, outer_values, problems = self._knobs, self._values, len(self._problems)
+            self._knobs, self._values = [], {}
+            self._property(prop, None, position, defaults, is_on=is_on)
+            unset = _Unset(tuple(self._knobs), self._values)
+            self._knobs, self._values = outer_knobs, outer_values
+            if len(self._problems) == problems:  # those name the file
+                self._known.unset[key] = unset
+        self._knobs += unset.knobs
+        self._values |= unset.values
 
     def _property(
         self, prop: Property, value: TomlValue, position: _Position, defaults: Json, *, is_on: bool
@@ -229,12 +269,15 @@ class _Walk:
     def _leaf(
         self, prop: Property, value: TomlValue, position: _Position, default: TomlValue, *, is_on: bool
     ) -> None:
-        node = prop.node
-        knob = Knob(
-            self._key(position), _kind(node, value), (), prop.help, default,
-            nullable=node.nullable or not is_on, choices=node.words, file=self._role,
-            namespace=self._namespace, **node.bounds,  # type: ignore[arg-type]  # fields by name
-        )  # fmt: skip
+        node, kind = prop.node, _kind(prop.node, value)
+        key = (position, is_on, kind, id(default))
+        knob = self._known.knobs.get(key)
+        if knob is None:
+            knob = self._known.knobs[key] = Knob(
+                self._key(position), kind, (), prop.help, default,
+                nullable=node.nullable or not is_on, choices=node.words, file=self._role,
+                namespace=self._namespace, **node.bounds,  # type: ignore[arg-type]  # fields by name
+            )  # fmt: skip
         self._knobs.append(knob)
         if value is None:
             self._set(position, default)

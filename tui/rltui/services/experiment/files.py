@@ -30,6 +30,7 @@ from rltui.core import hints
 from rltui.core.hosts.options import KINDS_WITH_OPTIONS, HostOptions
 from rltui.errors import ConfigError, ConflictError
 from rltui.services.own_files import (
+    entry_names,
     foreign_folder_reason,
     make_folder,
     read_own,
@@ -153,8 +154,7 @@ class ControlFolder:
 
     def attempts(self, component: str) -> list[int]:
         """Numbers of its attempts, ascending."""
-        folder = self.component_dir(component)
-        names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else ()
+        names = entry_names(self.component_dir(component))
         return sorted(int(match[1]) for name in names if (match := _ATTEMPT.fullmatch(name)))
 
     def component_dir(self, component: str) -> Path:
@@ -165,8 +165,7 @@ class ControlFolder:
 
     def components(self) -> list[str]:
         """Ids of all that were ever started, sorted."""
-        folder = self.path / "components"
-        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        return sorted(entry_names(self.path / "components"))
 
     def newest_attempts(self, components: Collection[str] | None = None) -> list[Path]:
         """Folder of the newest attempt of each component, of these or of all, that was ever started."""

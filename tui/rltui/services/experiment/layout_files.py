@@ -110,10 +110,26 @@ def load_for(record: ExperimentRecord) -> Layout:
     Raises:
         ConfigError: as `load`, or if the instances do not fit into it.
     """
-    path = Path(record.layout_file)
-    layout = with_instances(load(path), record.instances, path, without=record.external)
-    layout = layout.with_host_options(record.host_options)
-    return layout if record.observed else with_components(layout, parts(family_of(record.framework)))
+    path = Path(record.layout_file).expanduser().absolute()
+    options = tuple((kind, tuple(values.items())) for kind, values in record.host_options.items())
+    family = None if record.observed else family_of(record.framework)
+    content = content_of(path, display_path=Path(record.layout_file))
+    return _layout_for(path, content, tuple(record.instances.items()), record.external, options, family)
+
+
+@functools.lru_cache(maxsize=32)
+def _layout_for(
+    path: Path,
+    content: bytes,
+    instances: tuple[tuple[str, tuple[str, ...]], ...],
+    external: tuple[str, ...],
+    host_options: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...],
+    family: str | None,
+) -> Layout:
+    """`load_for`, of what it depends on: thousands of runs have few layouts."""
+    layout = with_instances(_layout(path, content), dict(instances), path, without=external)
+    layout = layout.with_host_options({kind: dict(values) for kind, values in host_options})
+    return layout if family is None else with_components(layout, parts(family))
 
 
 @functools.cache
