@@ -150,8 +150,8 @@ def test_an_index_of_the_earlier_version_is_taken_over_without_its_living_runs(o
     earlier = sqlite3.connect(paths.state_dir() / "runs-5.sqlite")
     earlier.execute(
         "CREATE TABLE run (id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL,"
-        " control TEXT NOT NULL, is_alive INTEGER NOT NULL, row BLOB NOT NULL, config BLOB NOT NULL, mark BLOB NOT NULL,"
-        " stamp INTEGER NOT NULL, disk INTEGER) WITHOUT ROWID"
+        " control TEXT NOT NULL, is_alive INTEGER NOT NULL, row BLOB NOT NULL,"
+        " config BLOB NOT NULL, mark BLOB NOT NULL, stamp INTEGER NOT NULL, disk INTEGER) WITHOUT ROWID"
     )
     earlier.execute("CREATE TABLE head (stamp INTEGER, is_whole INTEGER, list_seen INTEGER)")
     earlier.execute("INSERT INTO head VALUES (7, 1, 3)")
