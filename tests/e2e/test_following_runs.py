@@ -147,6 +147,8 @@ def test_what_restarts_set_aside(box: Box) -> None:
     prime = prime_box(box, "C")
     prime.up("prime-rl")
     prime.wait_for_steps("trainer", 6)
+    complete = prime.output / f"checkpoints/step_{min(prime.checkpoints())}"
+    (complete / "weights").write_bytes(bytes(2 << 20))  # what is set aside is told from 1 MiB on
     assert box.run("restart", "--from-scratch", "--yes", "--wait", timeout_s=120).returncode == 0
     elsewhere = box.run("set", "output_dir=elsewhere", "--plan")
     follow(box, elsewhere, hints.FORK_INTO, "--no-wait", code=0, run="one", fill={"FOLDER": "elsewhere"})
