@@ -134,3 +134,8 @@ def test_a_run_is_kept_off_devices_of_other_experiments(
     assert gpu.with_devices(record) == (record, (shared,)), "the person's choice"
     named = replace(record, devices="0")
     assert gpu.with_devices(named) == (named, ())
+    of_box(monkeypatch, reason="no driver")
+    unreadable = "--devices 0: cannot read any GPU of this machine (no driver)"
+    assert gpu.with_devices(named) == (named, (unreadable,)), "it may run on the CPU, which must be said"
+    none = replace(record, devices="none")
+    assert gpu.with_devices(none) == (none, ())

@@ -54,11 +54,15 @@ def roomiest_device() -> tuple[str | None, str]:
     visible = visible_devices(report)
     readable = [(free, device) for device in visible if (free := device.unclaimed_bytes) is not None]
     if not readable:
-        return None, f"--single-gpu: cannot read any GPU of this machine ({report.reason})"
+        return None, f"--single-gpu: {_unreadable(report)}"
     free, device = max(readable, key=lambda entry: entry[0])  # the first of equals
     room = f"{gib(free)} of {gib(device.total_bytes or 0)} GiB free"
     sentence = f"all components share GPU {device.label}: {room}"
     return device.as_choice, sentence
+
+
+def _unreadable(report: GpuReport) -> str:
+    return f"cannot read any GPU of this machine ({report.reason})"
 
 
 def with_devices(
@@ -74,7 +78,10 @@ def with_devices(
         device, sentence = roomiest_device()
         return replace(record, devices=device or ""), (sentence,)
     if record.devices:
-        return record, ()
+        report = read_once()
+        if report.available or record.devices == NO_DEVICES or record.host_options:
+            return record, ()
+        return record, (f"--devices {record.devices}: {_unreadable(report)}",)
     try:
         start, reasons = planned_start(record).moved_apart()
     except ConfigError:  # the start tells it

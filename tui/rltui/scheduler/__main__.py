@@ -59,7 +59,7 @@ def _report(work: Callable[[], None]) -> int:
     try:
         work()
     except RltuiError as error:
-        print("rltui: " + "; ".join((error.title, *error.details, error.hint)), file=sys.stderr)
+        print("rltui: " + "; ".join(filter(None, (error.title, *error.details, error.hint))), file=sys.stderr)
         return int(error.exit_code)
     return 0
 

@@ -119,7 +119,7 @@ class RunsScreen(ResourceScreen):
                 view = RunView.of(await asyncio.to_thread(runs.view_state, "runs"))
                 self.runs.selection = replace(self.runs.selection, view=view, with_host=bool(runs.hosts))
             await self.look()
-            async with self.waiting("Bringing the index of runs up to date"):
+            async with self.waiting("Updating the run list"):
                 texts = await asyncio.to_thread(runs.catch_up)
             for text in texts:
                 self.notify(clean_line(text), severity="warning", timeout=15, markup=False)
