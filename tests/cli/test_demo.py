@@ -55,3 +55,16 @@ def test_a_second_folder_gets_a_demo_of_another_name(own_user: Path, tmp_path: P
     planned(first.config.files[0], name="demo")
     assert (first.name, demo_request(tmp_path / "b/demo").name) == ("demo", "demo-2")
     assert demo_request(tmp_path / "a/demo").name == "demo-2", "beside the first"
+
+
+def test_another_name_is_said_before_the_start(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
+    monkeypatch.setattr(demo, "start_headless", lambda *_, **__: 0)
+    planned(demo_request(tmp_path / "a/demo").config.files[0], name="demo")
+    arguments = Namespace(no_tui=True, output_dir=str(tmp_path / "b/demo"), quick=False)
+    assert demo.demo(arguments) == 0
+    assert capsys.readouterr().err == (
+        f"there is a run demo already; this one is demo-2, in {tmp_path / 'b/demo'}\n"
+    )

@@ -46,6 +46,11 @@ def demo(arguments: Arguments) -> int:
             return 0
         return show(experiment)
     request = demo_request(folder, is_quick=arguments.quick)
+    if request.name != folder.name:
+        print(
+            f"there is a run {folder.name} already; this one is {request.name}, in {request.output_dir}",
+            file=sys.stderr,
+        )
     code = start_headless(
         ConfiguredRequest.plain(request),
         wait=arguments.no_tui,
