@@ -221,4 +221,4 @@ def test_no_option_leaves_its_line_of_a_job_script(option: str) -> None:
         directive(option)
     for given in ({"options": (option,)}, {"job_name": option}):
         with pytest.raises(ValueError, match="control character"):
-            SlurmSpec.parse(given)
+            SlurmSpec.model_validate(given)

@@ -50,7 +50,7 @@ def test_a_component_for_each_pod_with_the_commands_of_the_chart() -> None:
         "inference": {"command": "uv run inference @ x.toml; sleep infinity"},
     }
     chart_release = release(*sets, kubectl=Kubectl("big", "rl"))
-    layout = Layout.parse(fitted_layout(SHIPPED, chart_release, values))
+    layout = Layout.model_validate(fitted_layout(SHIPPED, chart_release, values))
     assert list(component_ids(chart_release)) == ["inference", "inference-1", "orchestrator", "trainer"]
     assert [spec.id for spec in layout.automatic] == list(component_ids(chart_release))
     first, second = layout["inference"], layout["inference-1"]

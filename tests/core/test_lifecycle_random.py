@@ -170,7 +170,7 @@ def _assert_consistent(life: Lifecycle, now: float) -> None:
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=40), RESTARTS)
 def test_failures_in_a_row_are_bounded(lived_s: list[float], restart: Restart) -> None:
     """However long each start lives: never more failures within the window than the layout allows."""
-    restart = restart.replace(policy="on-failure")
+    restart = restart.model_copy(update={"policy": "on-failure"})
     life, now, failed_at = Lifecycle(kind="service", restart=restart), 0.0, list[float]()
     life = advance(life, StartRequested())
     for seconds in lived_s:

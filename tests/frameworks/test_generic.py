@@ -20,7 +20,7 @@ FILES: ConfigFiles = {"run": ConfigFile("run", "run.toml", {"lr": 1e-3, "serve":
 
 def generic(*components: dict[str, Any]) -> Framework:
     known = [{"command": ["x"], **component} for component in components]
-    return GENERIC.fitted(Layout.parse({"component": known}))
+    return GENERIC.fitted(Layout.model_validate({"component": known}))
 
 
 def readers(framework: Framework) -> dict[str, tuple[str, ...]]:
@@ -95,7 +95,7 @@ def test_patterns_that_tell_no_step_are_refused(pattern: str, fault: str) -> Non
 
 
 def test_other_frameworks_know_better() -> None:
-    layout = Layout.parse({"component": [{"id": "a", "command": ["x"]}]})
+    layout = Layout.model_validate({"component": [{"id": "a", "command": ["x"]}]})
     assert TINYRL.fitted(layout) is TINYRL
 
 

@@ -134,7 +134,7 @@ def test_lines_of_logs(framework: Any, data: st.DataObject) -> None:
         series.add(row.values)
     series.progress(20).model_dump_json()
     for kind in ("service", "job"):
-        spec = ComponentSpec.parse({"id": "trainer", "kind": kind, "command": ["true"]})
+        spec = ComponentSpec.model_validate({"id": "trainer", "kind": kind, "command": ["true"]})
         explained(ExitInfo(code=1), spec, log, framework.failures)
 
 

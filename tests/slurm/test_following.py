@@ -45,7 +45,7 @@ class Attempt(RemoteAttempt):
         super().__init__(folder, env=rig.env)
 
     def specify(self, *argv: str, stop: dict[str, Any] | None = None, **slurm: Any) -> None:
-        host = {"kind": "slurm", "forward": [], **SlurmSpec(**slurm).to_plain()}
+        host = {"kind": "slurm", "forward": [], **SlurmSpec(**slurm).model_dump()}
         stop = {"signal": "SIGINT", "grace_s": 30.0, **(stop or {})}
         env = {"GREETING": "good day"}
         self.write_spec(argv, host, component="rl", cwd=str(self.folder), env=env, stop=stop)

@@ -153,7 +153,7 @@ def test_a_kill_while_the_kernel_was_short_of_memory_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = ExperimentRecord("one", str(tmp_path), "/", (), "/l", "generic", 1.0)
-    attempt = Attempt(record, ComponentSpec(id="trainer", command=("x",)), 1)
+    attempt = Attempt(record, ComponentSpec(id="trainer", command=["x"]), 1)
     kills = iter([OomKills(count, is_own=True) for count in (3, 4, 4, 4)])
     monkeypatch.setattr("rltui.services.experiment.attempt_end.oom_kills", lambda: next(kills))
     for text in ("by the kernel's OOM killer: ", "from outside; the kernel's OOM killer did not run"):

@@ -205,11 +205,8 @@ class Pair:
         needs = {"orchestrator": ("inference",), "inference": ()}
         self.events = EventBus(folder / "journal.jsonl", monotonic=lambda: 1000.0, needs=needs.__getitem__)
         self.parts = {
-            spec.id: JournaledComponent(folder, spec)
-            for spec in (
-                ComponentSpec(id="inference", command=("x",), kind="service"),
-                ComponentSpec(id="orchestrator", command=("x",)),
-            )
+            name: JournaledComponent(folder, ComponentSpec(id=name, command=("x",), kind=kind))
+            for name, kind in (("inference", "service"), ("orchestrator", "job"))
         }
         for component in self.parts.values():
             component.events = self.events

@@ -139,7 +139,7 @@ class SlowRunner:
 
 
 async def test_who_needs_nobody_of_the_others_is_stopped_at_once() -> None:  # R5
-    layout = Layout.parse(
+    layout = Layout.model_validate(
         {
             "title": "x",
             "component": [

@@ -76,7 +76,7 @@ def append(path: Path | None, text: str) -> None:
 
 
 def spec(component: str = "trainer", *, metrics: str = "", **stall: float | bool) -> ComponentSpec:
-    return ComponentSpec(id=component, command=("x",), metrics=metrics, stall=Stall.parse(stall))
+    return ComponentSpec(id=component, command=("x",), metrics=metrics, stall=Stall.model_validate(stall))
 
 
 @contextmanager
@@ -139,7 +139,7 @@ async def test_a_silent_job_is_told_once_and_its_evidence_kept_up_to_date(superv
 
 
 async def test_the_silence_of_one_whose_host_does_not_answer_is_no_evidence(supervisor: Supervisor) -> None:
-    runner = ready(supervisor, spec(dump=False).replace(node="node-2"))
+    runner = ready(supervisor, spec(dump=False).model_copy(update={"node": "node-2"}))
     watch = StallWatch(supervisor.runtime)
     handle = runner.handle
     assert isinstance(handle, RemoteHandle)
@@ -301,7 +301,7 @@ async def test_a_server_is_asked_and_its_silence_told(
 def test_a_silent_service_without_metrics_needs_an_entry_of_its_own() -> None:
     service = ComponentSpec(id="env", command=("x",), kind="service")
     assert not rule_of(service).output_suffices
-    assert rule_of(service.replace(stall=Stall(silence_s=60))).output_suffices
+    assert rule_of(service.model_copy(update={"stall": Stall(silence_s=60)})).output_suffices
     assert rule_of(spec()).output_suffices
 
 

@@ -208,7 +208,7 @@ class World:
         self.alerts: list[Alert] = []
         self.watch = RollbackWatch("demo", alert=self.alerts.append, clock=lambda: self.now)
         self.runners = {
-            name: Watched(ComponentSpec(id=name, command=("x",)), Lifecycle(kind="job", state=STARTING))
+            name: Watched(ComponentSpec(id=name, command=["x"]), Lifecycle(kind="job", state=STARTING))
             for name in ("trainer", "inference")
         }
 

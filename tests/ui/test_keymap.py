@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import get_args
 
 import pytest
 from tests.fakes.experiment import FakeExperiment, stopped_status
@@ -120,7 +120,7 @@ def test_a_fault_names_file_line_and_both_actions(path: Path, text: str, fault: 
 
 
 def test_presets_are_whole_and_known_to_all(path: Path) -> None:
-    names = get_args(get_type_hints(settings.Settings)["keymap"])
+    names = get_args(settings.Settings.model_fields["keymap"].annotation)
     assert set(names) == {"", *presets()} == {"", *KEYMAP.choices}
     for name in presets():
         assert keymap.load(path, name)

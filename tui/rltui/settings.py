@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import platformdirs
+from pydantic import Field, StrictBool, ValidationError, field_validator
 
-from rltui.base.tables import TableError, TomlTable, list_of_texts, toml_key
+from rltui.base.values import TomlTable, list_of_texts
 from rltui.core.experiment.api import AlertSeverity
 from rltui.core.metrics.health import Thresholds
 from rltui.errors import ConfigError
@@ -16,42 +17,38 @@ from rltui.errors import ConfigError
 if TYPE_CHECKING:
     from rltui.frameworks.inputs import ConfigFile
 
-_Word = Annotated[str, toml_key(least=1)]
-_Words = tuple[_Word, ...]
+_Word = Annotated[str, Field(min_length=1)]
+_Words = Annotated[tuple[_Word, ...], list_of_texts()]
 
 
 class AlertSettings(TomlTable):
     """Channels for alerts. The TUI shows every alert, whatever the settings."""
 
-    bell: bool = toml_key(default=True, is_strict=True)
+    bell: StrictBool = True
     """The TUI rings the terminal's bell for errors and warnings."""
-    osc9: bool = toml_key(default=False, is_strict=True)
+    osc9: StrictBool = False
     """The TUI also has the terminal show a desktop notification (OSC 9: iTerm2, WezTerm, kitty, ghostty)."""
-    command: _Words = toml_key(default=(), read=list_of_texts())
+    command: _Words = ()
     """Argument list, never a shell line. Run for each alert, which it gets as JSON on stdin."""
-    tmux: _Words = toml_key(default=(), read=list_of_texts())
+    tmux: _Words = ()
     """Names (`tmux -L NAME`) or socket paths of tmux servers whose clients see alerts, besides those
     attached to the experiment itself.
     """
-    tmux_clients: _Words = toml_key(default=("*",), read=list_of_texts())
+    tmux_clients: _Words = ("*",)
     """Patterns for the tty or the session name of those servers' clients, `*` being any text."""
     min_severity: AlertSeverity = "warning"
     """Less severe alerts stay in the TUI; the end of a run and of a problem always count."""
-    repeat_s: float = toml_key(default=60.0, at_least=0, is_finite=True)
+    repeat_s: float = Field(default=60.0, ge=0, allow_inf_nan=False)
     """At most one alert of one kind about one component comes in this time."""
 
 
 class HostSettings(TomlTable):
     """Another machine whose runs are displayed here."""
 
-    reach: _Words = toml_key(default=(), read=list_of_texts("ssh"))
+    reach: Annotated[tuple[_Word, ...], list_of_texts("ssh")] = ()
     """Prefix of a command to run there; left out: `ssh NAME`."""
     rltui: _Word = "rltui"
     """Path or name of rltui there."""
-
-
-def _as_lists(value: object) -> object:
-    return dict(_by_id(value)) if isinstance(value, dict) else value
 
 
 class Settings(TomlTable):
@@ -59,17 +56,22 @@ class Settings(TomlTable):
     """Colours of the TUI by name, until others are chosen in it. `terminal`: dark or light like the
     terminal.
     """
-    tour: bool = toml_key(default=True, is_strict=True)
+    tour: StrictBool = True
     """The TUI shows five steps to a person who starts it for the first time."""
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
     """Limits of the health rules, and rules that are off."""
-    hosts: Mapping[str, HostSettings] = toml_key(default={})
+    hosts: Mapping[str, HostSettings] = Field(default_factory=dict)
     """Other machines, by name: the runs screen lists their runs too."""
     keymap: Literal["", "vim", "k9s"] = ""
     """Preset of keys, as in another program."""
-    keys: Mapping[str, _Words] = toml_key(default={}, read=_as_lists)
+    keys: Mapping[str, tuple[_Word, ...]] = Field(default_factory=dict)
     """Keys by the ids of actions, which the UI knows (`rltui keys`); an empty list takes the key away."""
+
+    @field_validator("keys", mode="before")
+    @classmethod
+    def _are_lists(cls, value: object) -> object:
+        return dict(_by_id(value)) if isinstance(value, dict) else value
 
 
 def _by_id(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -129,15 +131,15 @@ def parse_settings(file: ConfigFile) -> Settings:
     Raises:
         ConfigError: as `load`.
     """
-    from rltui.services.config.table_faults import fault_lines
+    from rltui.services.config import model_errors
 
     try:
-        return Settings.parse(file.data)
-    except TableError as error:
+        return Settings.model_validate(file.data)
+    except ValidationError as error:
         tables: dict[str, type[TomlTable]] = {"alerts": AlertSettings, "health": Thresholds}
         hosts = file.data.get("hosts")
         tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
-        faults = fault_lines(file, error, root=Settings, tables=tables)
+        faults = model_errors.error_lines(file, error, root=Settings, tables=tables)
         raise ConfigError(
             faults[0], details=faults[1:], hint="fix the file; until then the defaults apply"
         ) from error

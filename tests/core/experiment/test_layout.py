@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from rltui.base.tables import TableError, TomlTable
+from rltui.base.values import TomlTable
 from rltui.core.experiment import layout
 from rltui.core.experiment.instances import expand_instances, used_instances
 from rltui.core.experiment.layout import (
@@ -24,7 +25,7 @@ from rltui.core.experiment.layout import (
 )
 from rltui.core.hosts import specs
 
-LAYOUT = Layout.parse(
+LAYOUT = Layout.model_validate(
     {
         "run_dir": "run",
         "component": [
@@ -91,7 +92,7 @@ NODES = {
 
 
 def test_one_component_per_node_or_per_node_of_a_group() -> None:
-    unexpanded = Layout.parse(NODES)
+    unexpanded = Layout.model_validate(NODES)
     assert used_instances(unexpanded, {}) == {}
     layout = expand_instances(unexpanded, {})
     assert [spec.node for spec in layout.component] == ["a", "b", "c", "a", "b", "a", "b", "c", ""]
@@ -122,15 +123,15 @@ def test_one_component_per_node_or_per_node_of_a_group() -> None:
 )
 def test_a_wrong_place_is_named(component: dict[str, object], message: str) -> None:
     broken = {**NODES, "component": [{"id": "x", "command": ["x"], **component}]}
-    with pytest.raises(TableError, match=re.escape(message)):
-        Layout.parse(broken)
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        Layout.model_validate(broken)
 
 
 def test_only_ssh_forwards() -> None:
     node = {"name": "a", "reach": ["docker", "exec", "-i", "a"]}
     part = {"id": "x", "command": ["x"], "node": "a", "forward": ["8000"]}
-    with pytest.raises(TableError, match="forward requires a node reached by ssh"):
-        Layout.parse({"node": [node], "component": [part]})
+    with pytest.raises(ValidationError, match="forward requires a node reached by ssh"):
+        Layout.model_validate({"node": [node], "component": [part]})
 
 
 def test_without_instances_there_is_none_and_nobody_waits() -> None:
@@ -143,7 +144,7 @@ def test_without_instances_there_is_none_and_nobody_waits() -> None:
 
 
 def test_a_layout_without_each_stays_itself() -> None:
-    plain = Layout.parse({"component": [{"id": "one", "command": ["x"]}]})
+    plain = Layout.model_validate({"component": [{"id": "one", "command": ["x"]}]})
     assert expand_instances(plain, {"env_servers": ("a",)}) is plain
 
 
@@ -160,7 +161,9 @@ def test_only_instances_with_components_are_needed() -> None:
 
 
 def test_an_id_that_is_taken_is_refused() -> None:
-    layout_with = LAYOUT.replace(component=(*LAYOUT.component, LAYOUT["trainer"].replace(id="env-a")))
+    layout_with = LAYOUT.model_copy(
+        update={"component": (*LAYOUT.component, LAYOUT["trainer"].model_copy(update={"id": "env-a"}))}
+    )
     with pytest.raises(ValueError, match="'env-a' is used more than once"):
         expand_instances(layout_with, {"env_servers": ("a",)})
 
@@ -176,8 +179,8 @@ def test_ids_are_valid_unique_and_stable(names: list[str]) -> None:
 def test_what_the_layout_leaves_out_stays_left_out() -> None:
     """A service whose `stall` says nothing of silence may be silent."""
     env, trainer, _ = expand_instances(LAYOUT, {"env_servers": ["a"]}).component
-    assert "silence_s" not in env.stall.keys_given
-    assert "stall" not in trainer.keys_given
+    assert "silence_s" not in env.stall.model_fields_set
+    assert "stall" not in trainer.model_fields_set
 
 
 PAGE = Path(__file__).parents[3] / "layouts" / "README.md"
@@ -214,8 +217,8 @@ def reference(page: str) -> str:
                 else ""
             )
             model: type[TomlTable] = getattr(layout, name)
-            info = model.fields()[ast.unparse(field.target)]
-            default = "required" if info.is_required else _shown(info.default)
+            info = model.model_fields[ast.unparse(field.target)]
+            default = "required" if info.is_required() else _shown(info.default)
             kind = ast.unparse(field.annotation).replace("|", "\\|")
             rows.append(
                 f"| `{ast.unparse(field.target)}` | `{kind}` | {default} | {' '.join(str(text).split())} |"
@@ -280,5 +283,5 @@ def test_parts_are_added_unless_the_layout_has_its_own() -> None:
 )
 def test_nothing_automatic_waits_for_what_starts_by_hand(table: dict[str, object], message: str) -> None:
     by_hand = {"id": "by-hand", "command": ["b"], "start": "manual"}
-    with pytest.raises(TableError, match=message):
-        Layout.parse({"component": [table, by_hand]})
+    with pytest.raises(ValidationError, match=message):
+        Layout.model_validate({"component": [table, by_hand]})

@@ -160,7 +160,7 @@ def test_an_hour_of_health_forgives_earlier_failures() -> None:
     ],
 )
 def test_policy_decides_by_kind_and_code(policy: str, kind: str, code: int, state: S) -> None:
-    restart = Restart.parse({"policy": policy})
+    restart = Restart.model_validate({"policy": policy})
     life = Lifecycle(kind=kind, restart=restart)  # type: ignore[arg-type]
     assert died(started(life, 0), 1, ExitInfo(code=code)).state is state
 

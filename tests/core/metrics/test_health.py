@@ -316,8 +316,8 @@ def test_the_example_of_the_settings_has_every_one_as_it_is() -> None:
     text = path.read_text()
     document = tomllib.loads(text)
     assert settings.load(path) == settings.Settings()
-    assert document["health"].keys() == Thresholds.fields().keys()
-    assert document["alerts"].keys() == settings.AlertSettings.fields().keys()
+    assert document["health"].keys() == Thresholds.model_fields.keys()
+    assert document["alerts"].keys() == settings.AlertSettings.model_fields.keys()
     assert all(rule in text for rule in RULES)
 
 

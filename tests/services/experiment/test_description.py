@@ -92,10 +92,7 @@ def test_an_attempt_says_how_it_ended(attempt: dict[str, object], text: str) -> 
 
 def test_texts_of_a_component() -> None:
     assert ready_text(None) == "when its process runs"
-    assert (
-        ready_text(Ready(log="ready$", timeout_s=5).to_plain())
-        == "a line of its output matches ready$, within 5s"
-    )
+    assert ready_text(Ready(log="ready$", timeout_s=5)) == "a line of its output matches ready$, within 5s"
     component = ComponentDescription(id="a", values={"lr": 1e-5, "name": "x"})
     assert [fact.text for fact in value_facts(component)] == ["lr = 1e-5", 'name = "x"']
     assert ComponentDescription(id="a", argv=("x",), cwd="/w w").pasted == "cd '/w w' && x"

@@ -34,7 +34,7 @@ def choose(choice: GpuChoice) -> Sequence[GpuDevice]:
 
 
 def launcher(folder: Path, **values: object) -> Launcher:
-    spec = ComponentSpec.parse({"id": "serve", "command": ["x"], **values})
+    spec = ComponentSpec.model_validate({"id": "serve", "command": ["x"], **values})
     record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "generic", 1.0)
     return Launcher(record, Layout(component=(spec,)), GENERIC, choose=choose)
 
@@ -88,7 +88,7 @@ def test_commands_know_the_run_folder_and_the_name(tmp_path: Path) -> None:
 def test_gpus_of_nodes_and_pods_are_read_unless_a_source_has_their_name(tmp_path: Path) -> None:
     reach = {"reach": ["ssh", "x"]}
     pod = {"name": "pod-0", "context": "{name}", "gpus": True}
-    layout = Layout.parse(
+    layout = Layout.model_validate(
         {
             "gpu_source": [{"name": "node-1", "command": ["cat", "{workspace}/report"]}],
             "node": [
@@ -111,7 +111,7 @@ def test_gpus_of_nodes_and_pods_are_read_unless_a_source_has_their_name(tmp_path
 
 
 def of_framework(folder: Path, framework: Framework, *command: str) -> Launcher:
-    spec = ComponentSpec.parse({"id": "serve", "command": command, "env": {"B": "layout"}})
+    spec = ComponentSpec.model_validate({"id": "serve", "command": command, "env": {"B": "layout"}})
     record = ExperimentRecord("one", str(folder), str(folder), (), "parts.toml", "x", 1.0)
     return Launcher(record, Layout(component=(spec,)), framework, choose=choose)
 
@@ -185,7 +185,7 @@ def test_of_several_probes_the_first_counts_that_is_filled_in(
     own = answering(
         GENERIC, template_values=lambda files, context: {"workspace": "/", "tcp": port, "file": file}
     )
-    spec = ComponentSpec.parse(
+    spec = ComponentSpec.model_validate(
         {"id": "serve", "command": ["x"], "ready": {"tcp": "{tcp}", "file": "{file}", "timeout_s": 7}}
     )
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "x", 1.0)
@@ -213,7 +213,7 @@ def test_a_component_runs_in_the_surroundings_of_the_one_that_it_is_like(tmp_pat
     env = {"CUDA_VISIBLE_DEVICES": "1", "A": "{name}", "B": "2"}
     shell = {"id": "shell", "command": ["{given.command}"], "start": "manual", "like": "{given.like}"}
     record = ExperimentRecord("one", str(tmp_path), str(tmp_path), (), "parts.toml", "generic", 1.0)
-    layout = Layout.parse({"component": [{**trainer, "env": env}, {**shell, "env": {"B": "3"}}]})
+    layout = Layout.model_validate({"component": [{**trainer, "env": env}, {**shell, "env": {"B": "3"}}]})
     made = Launcher(record, layout, GENERIC, choose=choose)
     assert assigned_devices("shell", made.context({})) == (), "nothing was given yet"
     made.assign("shell", {"like": "trainer", "command": ("sh", "-l")})

@@ -101,7 +101,7 @@ async def test_log_pattern_sees_the_beginning_of_a_long_line_only(tmp_path: Path
 
 
 async def test_an_address_that_is_none_is_not_ready_and_says_so() -> None:
-    filled = Ready(http="http://{host}").replace(http="http://h:nonsense/")
+    filled = Ready(http="http://{host}").model_copy(update={"http": "http://h:nonsense/"})
     probe = Probe(filled, Path("x"))
     assert not await probe.is_ready()
     assert "nonsense" in str(probe)

@@ -40,7 +40,7 @@ while True: time.sleep(0.02)
 
 
 def spec(**values: Any) -> dict[str, Any]:
-    return SlurmSpec(**values).to_plain()
+    return SlurmSpec(**values).model_dump()
 
 
 def job(*changes: tuple[str, str]) -> slurm.Job:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rltui.base.tables import TableError
+from pydantic import ValidationError
+
 from rltui.base.text import join_words
 from rltui.client import launch
 from rltui.client.checking import cluster_layout, identify, runnable_layout
@@ -283,8 +284,9 @@ def _on_hosts(draft: Draft) -> Draft:
     host_options = _with_one_gpu(draft)
     try:
         layout.with_host_options(host_options)
-    except TableError as error:
-        raise UsageError(f"--slurm: {error.faults[0].text}", hint=str(hints.UP_HELP)) from error
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"--slurm: {reason}", hint=str(hints.UP_HELP)) from error
     return replace(draft, request=replace(request, host_options=host_options))
 
 

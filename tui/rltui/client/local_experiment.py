@@ -25,7 +25,7 @@ from rltui.client.transports.supervisor import SupervisorClient
 from rltui.core import hints
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import Alert, Plan, Publication, Request, Status
-from rltui.core.experiment.description import RunDescription, ScreenLayout
+from rltui.core.experiment.description import RunDescription
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.states import ComponentState
 from rltui.core.logs.lines import Level
@@ -90,7 +90,7 @@ class LocalExperiment(Experiment):
             Description(
                 name=record.name,
                 layout_name=Path(record.layout_file).stem,
-                screen=ScreenLayout(**layout.screen.to_plain()),
+                screen=layout.screen,
                 readonly=readonly or finished or record.observed,
                 observed=record.observed,
                 finished=finished,

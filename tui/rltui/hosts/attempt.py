@@ -77,7 +77,7 @@ class Attempt:
 
     @property
     def stop(self) -> dict[str, Any]:
-        return self.spec.stop.to_plain()
+        return self.spec.stop.model_dump(include={"signal", "grace_s", "again_s", "leftovers"})
 
     @property
     def shell(self) -> Mapping[str, Any]:

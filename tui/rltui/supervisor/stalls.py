@@ -178,7 +178,7 @@ def rule_of(spec: ComponentSpec) -> StallRule:
     return StallRule(
         silence_s=0.0 if spec.tty else spec.stall.silence_s,
         factor=spec.stall.factor,
-        output_suffices=spec.kind == "job" or "silence_s" in spec.stall.keys_given,
+        output_suffices=spec.kind == "job" or "silence_s" in spec.stall.model_fields_set,
     )
 
 

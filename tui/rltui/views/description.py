@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from rltui.base.text import duration, join_words
 from rltui.base.times import date_text
 from rltui.core import hints
 from rltui.core.experiment.description import AttemptDescription, ComponentDescription, RunDescription
+from rltui.core.experiment.layout import Ready
 from rltui.views.knob import toml_text
 
 
@@ -80,7 +81,7 @@ def value_facts(component: ComponentDescription) -> list[Fact]:
     return [Fact(key, f"{key} = {toml_text(value)}") for key, value in component.values.items()]
 
 
-def ready_text(ready: Mapping[str, Any] | None) -> str:
+def ready_text(ready: Ready | None) -> str:
     """When the component counts as ready."""
     if ready is None:
         return "when its process runs"
@@ -90,8 +91,8 @@ def ready_text(ready: Mapping[str, Any] | None) -> str:
         "log": "a line of its output matches {}",
         "file": "{} exists",
     }
-    texts = [text.format(value) for name, text in probes.items() if (value := ready.get(name))]
-    return f"{' or '.join(texts)}, within {duration(ready['timeout_s'])}"
+    texts = [text.format(value) for name, text in probes.items() if (value := getattr(ready, name))]
+    return f"{' or '.join(texts)}, within {duration(ready.timeout_s)}"
 
 
 def attempt_text(attempt: AttemptDescription, now: float) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from rltui.base.secrets import MASK
 from rltui.base.values import Value
+from rltui.core.experiment.layout import Ready
 
 KnobText = bool | int | float | str | list[object] | None
 
@@ -32,14 +32,6 @@ class AttemptDescription(Value):
     """Copies of the config files that the attempt was started with."""
 
 
-class ScreenLayout(Value):
-    """The table `screen` of a layout, with its keys and defaults."""
-
-    columns: tuple[tuple[str, ...], ...] = ()
-    widths: tuple[str, ...] = ()
-    ask_to_start: bool = True
-
-
 class ComponentDescription(Value):
     """A component as its newest attempt was started, or as its first would be."""
 
@@ -60,7 +52,7 @@ class ComponentDescription(Value):
     ports: tuple[int, ...] = ()
     devices: str = ""
     """Devices in the form of `CUDA_VISIBLE_DEVICES`."""
-    ready: Mapping[str, Any] | None = None
+    ready: Ready | None = None
     """The readiness probe; `None`: ready as soon as its process runs."""
     after: tuple[str, ...] = ()
     """Components that it waits for."""

@@ -27,7 +27,7 @@ def expand_instances(
     there is no instance.
 
     Raises:
-        TableError: if no component or log is left, or two components would have one id.
+        ValueError: if no component or log is left, or two components would have one id.
     """
     if not without and not any(spec.each for spec in layout.component):
         return layout
@@ -48,8 +48,13 @@ def expand_instances(
     ]
     logs = [spec for spec in layout.log if spec.id not in without]
     columns = [_with_instances(column, ids) for column in layout.screen.columns]
-    return layout.with_changes(
-        component=components, log=logs, screen=layout.screen.with_changes(columns=columns)
+    return Layout.model_validate(
+        layout.model_dump(exclude_unset=True)
+        | {
+            "component": components,
+            "log": logs,
+            "screen": layout.screen.model_dump(exclude_unset=True) | {"columns": columns},
+        }
     )
 
 
@@ -84,7 +89,7 @@ def _components(
     nodes: Sequence[NodeSpec],
 ) -> Iterable[dict[str, Any]]:
     """`nodes`: the nodes that are its instances, if it is one per node."""
-    values = spec.to_plain(only_given=True)
+    values = spec.model_dump(exclude_unset=True)  # what a layout leaves out may mean more than the default
     values["after"] = _with_instances(spec.after, ids)
     if spec.restart.together:
         values["restart"]["together"] = _with_instances(spec.restart.together, ids)
@@ -94,7 +99,7 @@ def _components(
     if nodes:
         values.setdefault("node", _PLACEHOLDER)
         common = {"{nodes}": str(len(nodes)), "{head.address}": nodes[0].address or nodes[0].name}
-        if "together" not in spec.restart.keys_given:
+        if "together" not in spec.restart.model_fields_set:
             restart = {"because": "they are ranks of one program"} | values.get("restart", {})
             values["restart"] = restart | {"together": ids[spec.id]}
     return [

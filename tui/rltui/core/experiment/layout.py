@@ -8,12 +8,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from pydantic import Field, field_validator, model_validator
+
 from rltui.base.kinds import parse_pattern
-from rltui.base.tables import TomlTable, toml_key
+from rltui.base.values import TomlTable
 from rltui.core.hosts.options import HostOptions
 from rltui.core.hosts.specs import HOST_TABLES, HostSpec, NodeSpec, PodSpec, SlurmSpec
 
-ComponentId = Annotated[str, toml_key(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
+ComponentId = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 
 
 def address_fault(name: str, text: str) -> str | None:
@@ -35,50 +37,6 @@ PROBES = ("http", "tcp", "log", "file")
 """Fields of `Ready` that are probes."""
 
 
-def _log_pattern(text: str) -> str:
-    """Lines of a log are matched as bytes."""
-    try:
-        re.compile(text.encode())
-    except re.error as error:
-        raise ValueError(f"invalid regular expression {text!r}: {error}") from error
-    return text
-
-
-def _pattern(text: str) -> str:
-    return parse_pattern(text).pattern
-
-
-def _known_signal(name: str) -> str:
-    if name not in signal.Signals.__members__:
-        raise ValueError(f"unknown signal {name!r}; use a name such as SIGTERM or SIGINT")
-    return name
-
-
-def _rising(pauses: tuple[float, float]) -> tuple[float, float]:
-    if not 0 < pauses[0] <= pauses[1]:
-        raise ValueError(f"backoff_s must be [first, longest] in seconds, both above 0, not {list(pauses)}")
-    return pauses
-
-
-def _patterns_with_step(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    for text in patterns:
-        if "step" not in parse_pattern(text).groupindex:
-            raise ValueError(f"{text!r} has no group (?P<step>…)")
-    return patterns
-
-
-def _metrics_address(text: str) -> str:
-    if text and "{" not in text and (fault := address_fault("metrics", text)):
-        raise ValueError(fault)
-    return text
-
-
-def _relative_paths(files: tuple[str, ...]) -> tuple[str, ...]:
-    if invalid := [name for name in files if not name or name.startswith("/")]:
-        raise ValueError(f"{invalid[0]!r} is not a path inside the run's folder")
-    return files
-
-
 class Ready(TomlTable):
     """When a component counts as ready. Without a probe: as soon as its process runs.
 
@@ -89,14 +47,15 @@ class Ready(TomlTable):
     """A URL, http or https, that answers with status 200."""
     tcp: str | None = None
     """`host:port` that accepts connections."""
-    log: str | None = toml_key(default=None, check=_log_pattern)
+    log: str | None = None
     """A regular expression that a line of its output matches."""
     file: str | None = None
     """A path that exists. One in rltui's own folder is removed before the component starts."""
-    timeout_s: float = toml_key(default=600.0, above=0)
+    timeout_s: float = Field(default=600.0, gt=0)
     """A component that is not ready by then is stopped, as failed."""
 
-    def validate(self) -> None:
+    @model_validator(mode="after")
+    def _one_probe(self) -> Ready:
         probes = {name: text for name in PROBES if (text := getattr(self, name)) is not None}
         if not probes or (len(probes) > 1 and not all("{" in text for text in probes.values())):
             names = ", ".join(probes) or "none"
@@ -105,21 +64,38 @@ class Ready(TomlTable):
             text = getattr(self, name)
             if text is not None and "{" not in text and (fault := address_fault(name, text)):
                 raise ValueError(fault)
+        return self
+
+    @field_validator("log")
+    @classmethod
+    def _is_pattern(cls, text: str | None) -> str | None:
+        try:
+            re.compile((text or "").encode())
+        except re.error as error:
+            raise ValueError(f"invalid regular expression {text!r}: {error}") from error
+        return text
 
 
 class Stop(TomlTable):
     """How a component is stopped."""
 
-    signal: str = toml_key(default="SIGTERM", check=_known_signal)
-    grace_s: float = toml_key(default=20.0, at_least=0)
+    signal: str = "SIGTERM"
+    grace_s: float = Field(default=20.0, ge=0)
     """Then the whole process tree gets SIGTERM, and seconds later SIGKILL."""
-    again_s: float | None = toml_key(default=None, above=0)
+    again_s: float | None = Field(default=None, gt=0)
     """Then the signal is sent again, within the grace period: many programs shut down gracefully at the
     first SIGINT, which may take forever, and at once at the second. A launcher's SLURM job: first its
     script gets the signal, then all of its processes."""
     leftovers: Literal["end", "keep"] = "end"
     """What happens to processes that outlive an attempt that exited by itself: end them, or keep and list
     them. A stop on request always ends them."""
+
+    @field_validator("signal")
+    @classmethod
+    def _known_signal(cls, name: str) -> str:
+        if name not in signal.Signals.__members__:
+            raise ValueError(f"unknown signal {name!r}; use a name such as SIGTERM or SIGINT")
+        return name
 
 
 class Restart(TomlTable):
@@ -128,26 +104,35 @@ class Restart(TomlTable):
     policy: Literal["never", "on-failure", "always"] = "never"
     """`always` also restarts a job that exited with 0. A config or out-of-memory error never leads to a
     restart."""
-    backoff_s: tuple[float, float] = toml_key(default=(1.0, 300.0), check=_rising)
+    backoff_s: tuple[float, float] = (1.0, 300.0)
     """First and longest pause before a restart; the pause doubles each time."""
-    max_failures: int = toml_key(default=3, at_least=1)
+    max_failures: int = Field(default=3, ge=1)
     """After this many failures within `window_s` it stays failed."""
-    window_s: float = toml_key(default=3600.0, above=0)
-    healthy_s: float = toml_key(default=600.0, above=0)
+    window_s: float = Field(default=3600.0, gt=0)
+    healthy_s: float = Field(default=600.0, gt=0)
     """After being ready for this long, earlier failures no longer count."""
     together: tuple[ComponentId, ...] = ()
     """Running components that must restart with it, in addition to those of the framework."""
     because: str = "required by the layout"
     """Why `together`, for the plan."""
 
+    @field_validator("backoff_s")
+    @classmethod
+    def _rising(cls, pauses: tuple[float, float]) -> tuple[float, float]:
+        if not 0 < pauses[0] <= pauses[1]:
+            raise ValueError(
+                f"backoff_s must be [first, longest] in seconds, both above 0, not {list(pauses)}"
+            )
+        return pauses
+
 
 class Stall(TomlTable):
     """When a running component counts as stalled."""
 
-    silence_s: float = toml_key(default=300.0, at_least=0)
+    silence_s: float = Field(default=300.0, ge=0)
     """Shortest silence (no output, metrics, or tokens while requests run) that counts; 0: never stalled. A
     service without `metrics` may simply be idle: its output is only watched if this is set."""
-    factor: float = toml_key(default=10.0, above=1)
+    factor: float = Field(default=10.0, gt=1)
     """The silence must also be this many times the median pause between the component's signs of life."""
     dump: bool = True
     """Record its stacks with `py-spy dump`, if py-spy is installed."""
@@ -157,7 +142,7 @@ class ComponentSpec(TomlTable):
     """One supervised process tree."""
 
     id: ComponentId
-    command: tuple[str, ...] = toml_key(least=1)
+    command: tuple[str, ...] = Field(min_length=1)
     """List of arguments, never a shell line. `{name}` is filled in by the framework; an argument that is
     just a placeholder may become several arguments, or none."""
     kind: Literal["service", "job"] = "job"
@@ -175,7 +160,7 @@ class ComponentSpec(TomlTable):
     """Programs that it starts itself, by their ids in other layouts: it reads what they read of the
     config."""
     cwd: str = "{workspace}"
-    env: dict[str, str] = toml_key(default={})
+    env: dict[str, str] = Field(default={})
     each: str = ""
     """One component per instance of this kind that the framework names, such as `env_servers`. The ids are
     `<id>-<instance>`; `{instance}` in its values is the name of the instance, also inside another
@@ -193,9 +178,9 @@ class ComponentSpec(TomlTable):
     gpu_memory: str = ""
     """Makes it an inference engine: the fraction of the memory of each of its `gpus` that it takes and that
     must be free before it starts (vLLM's `gpu_memory_utilization`)."""
-    wait_s: float = toml_key(default=60.0, at_least=0)
+    wait_s: float = Field(default=60.0, ge=0)
     """How long a start waits for its port, its GPU memory and the leftovers of earlier attempts."""
-    metrics: str = toml_key(default="", check=_metrics_address)
+    metrics: str = ""
     """URL of its Prometheus metrics, such as vLLM's `/metrics`; shows whether requests make progress."""
     after: tuple[ComponentId, ...] = ()
     """It starts after these services are ready and these jobs are done."""
@@ -203,7 +188,7 @@ class ComponentSpec(TomlTable):
     """The part of the config that it reads, for frameworks that do not say so (`generic`): config files, as
     in `{config.NAME}`, or keys and tables such as `trainer.lr` and `trainer`. An edit restarts only its
     readers. Default: the files that its own values name, or all files if no component names any."""
-    progress: tuple[str, ...] = toml_key(default=(), check=_patterns_with_step)
+    progress: tuple[str, ...] = ()
     """Regular expressions for lines of its output, for the framework `generic`. `(?P<step>…)` is the step
     of the line; `reward`, `loss`, `tokens_per_s` and `step_time` are the headline figures; every other
     group is a metric of that name."""
@@ -212,7 +197,7 @@ class ComponentSpec(TomlTable):
     check: tuple[str, ...] = ()
     """A command that must succeed within a minute before it starts, such as a check for a login. If it
     fails, its last line is the reason."""
-    outcome: str = toml_key(default="", check=_pattern)
+    outcome: str = ""
     """Regular expression for the end of its output, once it has exited with 0: the last match is its
     result, such as the URL of an upload."""
     part_of_run: bool | None = None
@@ -232,7 +217,8 @@ class ComponentSpec(TomlTable):
     restart: Restart = Restart()
     stall: Stall = Stall()
 
-    def validate(self) -> None:
+    @model_validator(mode="after")
+    def _has_one_host(self) -> ComponentSpec:
         names = [name for name in HOST_TABLES if getattr(self, name)]
         if len(names) > 1:
             raise ValueError(f"a component runs in one place: set only one of {', '.join(names)}")
@@ -240,12 +226,7 @@ class ComponentSpec(TomlTable):
             raise ValueError(
                 'stop.leftovers = "keep" works on this machine only; elsewhere leftovers are always ended'
             )
-        if self.is_manual and (
-            self.part_of_run or self.creates or self.each or self.restart.policy != "never"
-        ):
-            raise ValueError(
-                'start = "manual" cannot be combined with part_of_run, creates, each or a restart policy'
-            )
+        return self
 
     @property
     def is_remote(self) -> bool:
@@ -265,6 +246,29 @@ class ComponentSpec(TomlTable):
         """True if it is a job that waits in the queue of a cluster."""
         return self.own_host is not None and self.own_host.is_submitted
 
+    @field_validator("outcome")
+    @classmethod
+    def _is_pattern(cls, text: str) -> str:
+        return parse_pattern(text).pattern
+
+    @field_validator("progress")
+    @classmethod
+    def _tell_steps(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for text in patterns:
+            if "step" not in parse_pattern(text).groupindex:
+                raise ValueError(f"{text!r} has no group (?P<step>…)")
+        return patterns
+
+    @model_validator(mode="after")
+    def _starts_and_ends_alone(self) -> ComponentSpec:
+        if not self.is_manual:
+            return self
+        if self.part_of_run or self.creates or self.each or self.restart.policy != "never":
+            raise ValueError(
+                'start = "manual" cannot be combined with part_of_run, creates, each or a restart policy'
+            )
+        return self
+
     @property
     def is_manual(self) -> bool:
         """Only a request that names it starts it."""
@@ -279,23 +283,37 @@ class ComponentSpec(TomlTable):
         several += () if self.own_host is None else self.own_host.templates
         return (*several, *single, *filter(None, ready))
 
+    @field_validator("metrics")
+    @classmethod
+    def _is_address(cls, text: str) -> str:
+        if text and "{" not in text and (fault := address_fault("metrics", text)):
+            raise ValueError(fault)
+        return text
+
 
 class LogSpec(TomlTable):
     """A log file that no component prints; a pane follows it."""
 
     id: ComponentId
-    files: tuple[str, ...] = toml_key(least=1, check=_relative_paths)
+    files: tuple[str, ...] = Field(min_length=1)
     """Paths relative to the run's folder, with `*` and `?`. The first one with a match is used; of several
     files the newest is followed, even if it appears later."""
     title: str = ""
+
+    @field_validator("files")
+    @classmethod
+    def _relative(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        if invalid := [name for name in files if not name or name.startswith("/")]:
+            raise ValueError(f"{invalid[0]!r} is not a path inside the run's folder")
+        return files
 
 
 class GpuSourceSpec(TomlTable):
     """Another machine whose GPUs are shown with those of this one."""
 
-    name: str = toml_key(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     """Name under which its GPUs are shown."""
-    command: tuple[str, ...] = toml_key(least=1)
+    command: tuple[str, ...] = Field(min_length=1)
     """List of arguments that prints what `rltui gpus --json` prints, once (it runs again every 10 s) or,
     with `--watch`, one document per line. Never a shell line; placeholders as in components."""
 
@@ -328,15 +346,8 @@ class Layout(TomlTable):
     node: tuple[NodeSpec, ...] = ()
     screen: Screen = Screen()
 
-    def validate(self) -> None:
-        self._require_known_nodes()
-        names = [source.name for source in self.gpu_source]
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"gpu_source name {repeated[0]!r} is used more than once")
-        self._require_known_names()
-        self.start_order()
-
-    def _require_known_nodes(self) -> None:
+    @model_validator(mode="after")
+    def _nodes_are_known(self) -> Layout:
         names = [node.name for node in self.node]
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"node name {duplicates[0]!r} is used more than once")
@@ -351,6 +362,7 @@ class Layout(TomlTable):
             host = next((node for node in self.node if node.name == spec.node), None)
             if host is not None and spec.forward and host.reach[0].rpartition("/")[2] != "ssh":
                 raise ValueError(f"component {spec.id!r}: forward requires a node reached by ssh")
+        return self
 
     def node_values(self, component_id: str) -> dict[str, str]:
         """Values of the placeholders `node.NAME.address`, and of those of its own host, such as `workspace`
@@ -364,7 +376,7 @@ class Layout(TomlTable):
         """The layout with the options of a command line for its hosts; lists are appended to its own.
 
         Raises:
-            TableError: if one of them is no option of its kind of host.
+            ValidationError: if one of them is no option of its kind of host.
         """
         if not host_options:
             return self
@@ -373,10 +385,10 @@ class Layout(TomlTable):
             host = spec.own_host
             if host is None or not (options := host_options.get(host.kind)):
                 return spec
-            table = next(table for table, kind in HOST_TABLES.items() if isinstance(host, kind))
-            return spec.replace(**{table: host.with_given(options)})
+            key = next(key for key, table in HOST_TABLES.items() if isinstance(host, table))
+            return spec.model_copy(update={key: host.with_given(options)})
 
-        return self.replace(component=tuple(map(with_options, self.component)))
+        return self.model_copy(update={"component": tuple(map(with_options, self.component))})
 
     @property
     def run_here(self) -> tuple[ComponentSpec, ...]:
@@ -398,7 +410,15 @@ class Layout(TomlTable):
         spec = self[component_id]
         return next((node for node in self.node if node.name == spec.node), spec.own_host)
 
-    def _require_known_names(self) -> None:
+    @model_validator(mode="after")
+    def _sources_have_names_of_their_own(self) -> Layout:
+        names = [source.name for source in self.gpu_source]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"gpu_source name {repeated[0]!r} is used more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _references_exist(self) -> Layout:
         if not self.component and not self.log:
             raise ValueError("a layout needs at least one [[component]] or [[log]]")
         ids = [spec.id for spec in self.component]
@@ -431,6 +451,8 @@ class Layout(TomlTable):
                 raise ValueError(
                     f"screen.columns names unknown {unknown_panels[0]!r}; known: {', '.join(sorted(panels))}"
                 )
+        self.start_order()
+        return self
 
     def start_order(self) -> tuple[str, ...]:
         """Component ids, each after all that it waits for.
@@ -505,4 +527,5 @@ def with_components(layout: Layout, components: Iterable[ComponentSpec]) -> Layo
             new_components.setdefault(spec.id, spec)
     if not new_components:
         return layout
-    return layout.with_changes(component=(*layout.component, *new_components.values()))
+    values = [spec.model_dump(exclude_unset=True) for spec in (*layout.component, *new_components.values())]
+    return Layout.model_validate(layout.model_dump(exclude_unset=True) | {"component": values})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+from pydantic import Field, field_validator
+
 from rltui.base.kinds import one_line, parse_pattern
-from rltui.base.tables import TomlTable, toml_key
+from rltui.base.values import TomlTable
 from rltui.core.hosts.kubectl import Kubectl
 
 
@@ -43,13 +45,13 @@ class HostSpec(TomlTable):
         """The same with the options of a command line; lists are appended to its own.
 
         Raises:
-            TableError: if one of them is no option of its kind.
+            ValidationError: if one of them is no option of its kind.
         """
-        values = self.to_plain()
-        for name, given in options.items():
-            own = values.get(name)
-            values[name] = (*own, *given) if isinstance(own, tuple) else given
-        return self.parse(values)
+        values = self.model_dump()
+        for key, given in options.items():
+            own = values.get(key)
+            values[key] = (*own, *given) if isinstance(own, tuple) else given
+        return self.model_validate(values)
 
     def entry(self, fill: Callable[[object], object]) -> dict[str, Any]:
         """Return its values for a launch, with its `kind`; `fill` replaces their placeholders.
@@ -58,7 +60,7 @@ class HostSpec(TomlTable):
         `login`, `env` and `send_env`, which say in what environment.
         """
         filled = {
-            name: value if name in self.literal else fill(value) for name, value in self.to_plain().items()
+            key: value if key in self.literal else fill(value) for key, value in self.model_dump().items()
         }
         return {"kind": self.kind, **filled}
 
@@ -73,8 +75,8 @@ class NodeSpec(HostSpec):
 
     kind: ClassVar = "node"
     title: ClassVar = "node"
-    name: str = toml_key(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    reach: tuple[str, ...] = toml_key(least=1)
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    reach: tuple[str, ...] = Field(min_length=1)
     """Words that run the command after them there, such as `["ssh", "node-2"]` or `["docker", "exec", "-i",
     "box"]`. They get no terminal and cannot ask for a password; programs there must outlive them."""
     address: str = ""
@@ -83,7 +85,7 @@ class NodeSpec(HostSpec):
     """Its group: `each = "nodes.GROUP"` means the nodes of a group, `each = "nodes"` all nodes."""
     cwd: str = ""
     """The folder that is `{workspace}` there. Empty: the same path as here."""
-    env: dict[str, str] = toml_key(default={})
+    env: dict[str, str] = Field(default={})
     """Variables for all of its components, such as `NCCL_SOCKET_IFNAME`, in addition to those of a login
     shell."""
     send_env: tuple[str, ...] = ()
@@ -147,12 +149,14 @@ class SlurmSpec(HostSpec):
     array: str = ""
     """Set by `rltui sweep --array`: the job array, and its task in it."""
 
+    @field_validator("*")
     @classmethod
-    def validate_value(cls, value: object) -> None:
+    def _is_one_line(cls, value: object) -> object:
         """Every value may stand in a script."""
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str):
                 one_line(text)
+        return value
 
 
 class PodSpec(HostSpec):
@@ -184,9 +188,14 @@ class PodSpec(HostSpec):
     """The Python there, `{python}`: it runs a small program that looks after the `command`."""
     gpus: bool = False
     """Show its GPUs with those of this machine; that Python reads them, through `kubectl exec`."""
-    done: str = toml_key(default="", check=lambda text: parse_pattern(text).pattern)
+    done: str = ""
     """A regular expression. A program that has ended in a pod that stays up (`…; sleep infinity`) leaves no
     exit code: if the end of its output matches, it counts as 0, otherwise as a failure."""
+
+    @field_validator("done")
+    @classmethod
+    def _is_pattern(cls, text: str) -> str:
+        return parse_pattern(text).pattern
 
     @property
     def templates(self) -> tuple[str, ...]:

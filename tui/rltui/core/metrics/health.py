@@ -10,10 +10,12 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from rltui.base.tables import TomlTable, list_of_texts, toml_key
+from pydantic import Field
+
 from rltui.base.text import duration
+from rltui.base.values import TomlTable, list_of_texts
 from rltui.core import hints
 from rltui.core.experiment.api import HealthIssue, HealthSeverity, RollbackOffer
 from rltui.core.logs.lines import plain_text
@@ -457,47 +459,47 @@ else:
 class Thresholds(TomlTable):
     """Limits of the rules. The table `[health]` of the settings changes them."""
 
-    silent: tuple[RuleId, ...] = toml_key(default=(), read=list_of_texts())
+    silent: Annotated[tuple[RuleId, ...], list_of_texts()] = ()
     """Rules that are switched off."""
-    lasting_steps: int = toml_key(default=5, at_least=1, at_most=1000)
+    lasting_steps: int = Field(default=5, ge=1, le=1000)
     """Number of newest steps that must agree before a rule fires."""
-    reward_collapse_frac: float = toml_key(default=0.1, above=0, below=1, is_finite=True)
+    reward_collapse_frac: float = Field(default=0.1, gt=0, lt=1, allow_inf_nan=False)
     """The reward has collapsed if no more than this share is left of the best level that it held."""
-    reward_drop_frac: float = toml_key(default=0.5, above=0, below=1, is_finite=True)
+    reward_drop_frac: float = Field(default=0.5, gt=0, lt=1, allow_inf_nan=False)
     """If no more than this share is left for twice as many steps, it fell, which is a warning."""
-    entropy_frac: float = toml_key(default=0.05, above=0, below=1, is_finite=True)
+    entropy_frac: float = Field(default=0.05, gt=0, lt=1, allow_inf_nan=False)
     """The entropy is gone below this share of the first one, unless the reward is near its best."""
-    entropy_fall_frac: float = toml_key(default=0.4, above=0, below=1, is_finite=True)
+    entropy_fall_frac: float = Field(default=0.4, gt=0, lt=1, allow_inf_nan=False)
     """It falls if this share is left of the highest in the last 50 steps, and the reward falls with it."""
-    kl_max: float = toml_key(default=0.2, above=0, is_finite=True)
+    kl_max: float = Field(default=0.2, gt=0, allow_inf_nan=False)
     """Highest mean KL per token between the trainer's policy and the one that sampled the rollouts."""
-    ratio_min: float = toml_key(default=0.5, at_least=0, at_most=1, is_finite=True)
+    ratio_min: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
     """Lowest mean importance ratio."""
-    ratio_max: float = toml_key(default=2.0, at_least=1, is_finite=True)
+    ratio_max: float = Field(default=2.0, ge=1, allow_inf_nan=False)
     """Highest mean importance ratio."""
-    no_signal_steps: int = toml_key(default=10, at_least=1, at_most=1000)
+    no_signal_steps: int = Field(default=10, ge=1, le=1000)
     """Number of steps without any group whose rewards differ: nothing is learnt from them."""
-    empty_batches: int = toml_key(default=3, at_least=1, at_most=1000)
+    empty_batches: int = Field(default=3, ge=1, le=1000)
     """Number of batches in a row without anything to train on that are a warning …"""
-    many_empty_batches: int = toml_key(default=7, at_least=1, at_most=1000)
+    many_empty_batches: int = Field(default=7, ge=1, le=1000)
     """… and number that are an error: prime-rl's orchestrator gives up at 10."""
-    flat_steps: int = toml_key(default=50, at_least=16, at_most=10000)
+    flat_steps: int = Field(default=50, ge=16, le=10000)
     """Number of steps in which the reward has not risen above its first ones."""
-    truncated_frac: float = toml_key(default=0.5, above=0, at_most=1, is_finite=True)
+    truncated_frac: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
     """Largest share of rollouts that are cut off at their longest length."""
-    grad_norm_factor: float = toml_key(default=10.0, above=1, is_finite=True)
+    grad_norm_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
     """A gradient norm is a spike at this many times the median; three in ten steps are reported."""
-    eval_drop_frac: float = toml_key(default=0.1, above=0, below=1, is_finite=True)
+    eval_drop_frac: float = Field(default=0.1, gt=0, lt=1, allow_inf_nan=False)
     """Two evals in a row this share below the best one, while the reward rises, are reported."""
-    throughput_frac: float = toml_key(default=0.4, above=0, below=1, is_finite=True)
+    throughput_frac: float = Field(default=0.4, gt=0, lt=1, allow_inf_nan=False)
     """Throughput is down below this share of the best that the run held."""
-    throughput_s: float = toml_key(default=120.0, at_least=0, is_finite=True)
+    throughput_s: float = Field(default=120.0, ge=0, allow_inf_nan=False)
     """Time for which it must have been down: a shared machine is slow for a while."""
-    staleness_steps: float = toml_key(default=8.0, above=0, is_finite=True)
+    staleness_steps: float = Field(default=8.0, gt=0, allow_inf_nan=False)
     """Rollouts may be sampled with weights that are this many updates old."""
-    no_step_factor: float = toml_key(default=10.0, above=1, is_finite=True)
+    no_step_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
     """No step for this many times the median is reported …"""
-    no_step_s: float = toml_key(default=180.0, at_least=0, is_finite=True)
+    no_step_s: float = Field(default=180.0, ge=0, allow_inf_nan=False)
     """… but never before this many seconds."""
 
 

@@ -102,7 +102,7 @@ class RunDescriber:
             session=f"{paths.tmux_session(self._record.name)}:{spec.id}" if is_running else "",
             ports=launch.all_ports,
             devices=launch.gpus,
-            ready=None if launch.ready is None else launch.ready.to_plain(),
+            ready=launch.ready,
             **fields,
         )
 

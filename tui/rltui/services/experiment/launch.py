@@ -70,7 +70,7 @@ class Launch:
             "argv": self.argv,
             "cwd": self.cwd,
             "env": dict(self.env),
-            "ready": {name: value for name, value in self.ready or () if value is not None} or None,
+            "ready": self.ready.model_dump(exclude_none=True) if self.ready else None,
             "port": self.port,
             "ports": self.ports,
             "metrics": self.metrics,
@@ -178,7 +178,7 @@ class LaunchContext:
                 raise ConfigError(
                     f"{label}: {{{name}}} is not set", hint=f"a request to start {component} must set it"
                 )
-        cwd_owner = component if "cwd" in spec.keys_given else self._environment_owner(component)
+        cwd_owner = component if "cwd" in spec.model_fields_set else self._environment_owner(component)
         launch = Launch(
             argv=self.render_list(component, spec.command),
             cwd=render(self.layout[cwd_owner].cwd, self.values_of(cwd_owner), where=label),
@@ -428,9 +428,14 @@ def _render_probe(ready: Ready, values: Mapping[str, TemplateValue], label: str)
         for name, text in probe_texts.items()
     }
     selected = next((name for name, text in filled.items() if text), next(iter(filled)))
-    text = filled[selected]
-    address = text if selected == "log" else _checked_address(f"ready.{selected}", text, label)
-    return ready.replace(**{**dict.fromkeys(PROBES), selected: address})
+    return ready.model_copy(
+        update={
+            **dict.fromkeys(PROBES),
+            selected: filled[selected]
+            if selected == "log"
+            else _checked_address(f"ready.{selected}", filled[selected], label),
+        }
+    )
 
 
 def _checked_address(key: str, text: str, label: str) -> str:

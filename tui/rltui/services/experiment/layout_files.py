@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
+from pydantic import BaseModel, ValidationError
 
 from rltui import paths
-from rltui.base.tables import Location, TableError, TomlTable
 from rltui.base.text import did_you_mean, join_some
 from rltui.core.experiment.instances import expand_instances
 from rltui.core.experiment.layout import (
@@ -28,11 +28,11 @@ from rltui.core.experiment.layout import (
 from rltui.core.hosts.specs import HOST_TABLES
 from rltui.errors import ConfigError, NotFoundError
 from rltui.frameworks.registry import family_of
+from rltui.services.config import model_errors
 from rltui.services.config.config_file import content_of, parse_file
-from rltui.services.config.table_faults import fault_lines
 from rltui.services.experiment.files import ExperimentRecord
 
-_TABLES: Mapping[str, type[TomlTable]] = {
+_TABLES: Mapping[str, type[BaseModel]] = {
     "component": ComponentSpec,
     "log": LogSpec,
     "gpu_source": GpuSourceSpec,
@@ -43,7 +43,7 @@ _TABLES: Mapping[str, type[TomlTable]] = {
     "stall": Stall,
     "screen": Screen,
 }
-"""Key of a table → its class."""
+"""Key of a table → its model."""
 _NAMES = {"component": "id", "log": "id", "gpu_source": "name", "node": "name"}
 """Table that may occur several times → key that identifies it."""
 
@@ -98,9 +98,9 @@ def load(path: Path) -> Layout:
 def _layout(path: Path, content: bytes) -> Layout:
     source = parse_file(path, content)
     try:
-        return Layout.parse(source.data)
-    except TableError as error:
-        lines = fault_lines(source, error, root=Layout, tables=_TABLES, name=_name)
+        return Layout.model_validate(source.data)
+    except ValidationError as error:
+        lines = model_errors.error_lines(source, error, root=Layout, tables=_TABLES, name=_name)
         raise ConfigError(lines[0], details=lines[1:], hint="fix the layout file") from error
 
 
@@ -155,13 +155,14 @@ def with_instances(
     """
     try:
         return expand_instances(layout, instances, without=without)
-    except TableError as error:
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigError(
-            f"{path}: with the instances of this config: {error.faults[0].text}", hint="fix the layout file"
+            f"{path}: with the instances of this config: {message}", hint="fix the layout file"
         ) from error
 
 
-def _name(location: Location, data: Mapping[str, Any]) -> str:
+def _name(location: model_errors.Location, data: Mapping[str, Any]) -> str:
     """Label like `component 'trainer', stop.signal: `, or nothing for the complete file."""
     segments = [str(segment) for segment in location]
     if len(segments) < 2 or segments[0] not in _NAMES:
