@@ -12,8 +12,9 @@ from textual.widgets import Input
 
 from rltui.core.logs.source import LogEntry
 from rltui.ui.copying import clipboard_sequence
+from rltui.ui.logs.tabs import tabs_around
 from rltui.ui.logs.view import LogView
-from rltui.ui.screens.logs import LogScreen, tabs_around
+from rltui.ui.screens.logs import LogScreen
 
 
 def rows(pilot: Pilot[None]) -> list[str]:

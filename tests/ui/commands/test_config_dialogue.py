@@ -54,18 +54,18 @@ class Desk:
         self.state.status, self.state.table = running_status(), config_table(since_origin=since_origin)
         if collected:
             self.state.collect(COLLECTED, BASE)
-        self.knob = self.knob_of(BATCH)
+        self.knob: KnobInfo | None = self.knob_of(BATCH)
         commands = ExperimentCommands(self.frontend, self.state)
         self.config = ConfigCommands(self.frontend, self.state, commands, lambda: self.knob)
 
     def knob_of(self, key: str) -> KnobInfo:
         return next(knob for knob in self.state.knobs if knob.key == key)
 
-    async def do(self, command: Callable[[], None]) -> None:
+    async def do(self, command: Callable[[], object]) -> None:
         command()
         await self.frontend.done()
 
-    async def edit(self, command: Callable[[], None]) -> None:
+    async def edit(self, command: Callable[[], object]) -> None:
         """Do what opens the editor, whose line to type in cannot be made without an app."""
         async with App[None]().run_test() as pilot:
             with pilot.app._context():
@@ -176,7 +176,7 @@ async def test_a_single_edit_meets_the_conflict_too() -> None:
     await experiment.plan(Request(action="set", edits=COLLECTED))
     experiment.refusals = [ConflictError("rl.toml changed")]
     desk = Desk(experiment, writes(), None)
-    await desk.edit(partial(desk.config.edit, desk.knob))
+    await desk.edit(partial(desk.config.edit, desk.knob_of(BATCH)))
     assert desk.dialogs == [KnobEditor, ConflictDialog]
 
 
@@ -185,7 +185,7 @@ async def test_a_refusal_without_a_conflict_is_told() -> None:
     refusals = [ConflictError("another rltui is writing"), RltuiError("disk full")]
     experiment.refusals = [*refusals]
     desk = Desk(experiment, writes(), "write", collected=True)
-    await desk.edit(partial(desk.config.edit, desk.knob))
+    await desk.edit(partial(desk.config.edit, desk.knob_of(BATCH)))
     await desk.do(desk.config.review)
     assert desk.frontend.errors == refusals
     assert desk.state.staged
@@ -252,7 +252,9 @@ async def test_what_the_runs_own_copy_says_beside_its_original_is_shown() -> Non
 
 async def test_one_of_the_knobs_that_a_component_reads_is_chosen_and_edited() -> None:
     desk = Desk(config_experiment(), "trainer.optim.lr", None)
-    await desk.edit(partial(desk.config.edit_one_of, [*desk.state.knobs], "trainer"))
+    desk.knob = None
+    assert not desk.config.edit_chosen("shell"), "it reads none"
+    await desk.edit(partial(desk.config.edit_chosen, "trainer"))
     menu, editor = desk.frontend.dialogs
     assert isinstance(menu, ChoiceMenu)
     assert isinstance(editor, KnobEditor)

@@ -42,6 +42,11 @@ def component_of_role(role: str, ids: Sequence[str]) -> str | None:
     return next((id_ for id_ in ids if id_.startswith(COMPONENTS[role])), None)
 
 
+def is_all_stopped(status: Status) -> bool:
+    """True if nothing was started yet, or all was stopped before its end."""
+    return status.state != "done" and all(item.state is ComponentState.STOPPED for item in status.components)
+
+
 def finished_text() -> str:
     opens = key_of("component.start-all")
     return f"This run is not running; it is shown from its files. {opens} opens it with a supervisor."

@@ -18,6 +18,7 @@ from rltui.ui.copying import CopyRequested
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.requests import ConfirmableRequest
 from rltui.ui.state import ExperimentState
+from rltui.views.knob import is_worth_a_row
 
 if TYPE_CHECKING:
     from rltui.ui.commands.config_dialogue import ConfigDialogue
@@ -97,8 +98,17 @@ class ConfigCommands:
     def edit(self, knob: KnobInfo) -> None:
         self._frontend.work(self._dialogue.edit(knob))
 
-    def edit_one_of(self, knobs: list[KnobInfo], reader: str) -> None:
-        self._frontend.work(self._dialogue.edit_one_of(knobs, reader))
+    def edit_chosen(self, reader: str | None) -> bool:
+        """Edit the knob under the cursor, or one that the component `reader` reads. False: there is none."""
+        edits, knobs = self._state.staged.edits, self._state.table.knobs
+        read = [knob for knob in knobs if reader in knob.readers and is_worth_a_row(knob, edits)]
+        if (knob := self._cursor_knob()) is not None:
+            self.edit(knob)
+        elif reader is not None and read:
+            self._frontend.work(self._dialogue.edit_one_of(read, reader))
+        else:
+            return False
+        return True
 
     @property
     def pending_readers(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from textual.geometry import Size
 from textual.widget import Widget
 
 from rltui.core.experiment.api import ComponentStatus
@@ -19,6 +20,10 @@ from rltui.ui.state import UiStateStore
 from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ComponentPane, ReaderPane
 
+_CHARTS_FROM_CELLS = 200
+"""Least width of a screen that has charts beside the other panels by default."""
+_TINY_ROWS = 9
+"""Below this, a pane is zoomed from the start."""
 _ROWS, _CELLS = 2, 4
 """The distance that a key moves a border by."""
 
@@ -56,6 +61,11 @@ class PanelCommands:
         """Component that the component keys act on, or log file that is looked at."""
         self._proposed: str | None = None
         """The panel that was selected without a person: another one that works may take its place."""
+        self.is_wide = False
+        """False until the first frame has been seen: charts take their time."""
+        self._is_tiny = False
+        self._attended_failures: tuple[str, ...] = ()
+        """Components that have failed and were selected for it."""
         self._next_with_errors: Sequence[ReaderPane] = ()
         """The panes to search for errors next; the last is where that began."""
 
@@ -126,7 +136,16 @@ class PanelCommands:
             self.body.name_of(self.body.panes[0]),
         )
 
-    def follow_work(self) -> None:
+    def attend(self, failed: tuple[str, ...]) -> None:
+        """Select what has failed since the last call, else what works. `failed`: components."""
+        new = [name for name in failed if name not in self._attended_failures]
+        self._attended_failures = failed
+        if new:
+            self.focus_component(new[0])
+        else:
+            self._follow_work()
+
+    def _follow_work(self) -> None:
         """Select what works where little happens in the selected pane, unless a person has chosen that or
         works in another panel.
         """
@@ -217,7 +236,17 @@ class PanelCommands:
     def save_arrangement(self) -> None:
         self._layout_state.note("arrangement", self.body.arrangement.to_json())
 
-    async def use_default(self) -> None:
+    def fit(self, screen: Size) -> None:
+        """Charts stand on a wide screen by default, a pane fills a tiny one."""
+        if (is_wide := screen.width >= _CHARTS_FROM_CELLS) != self.is_wide:
+            self.is_wide = is_wide
+            self._screen.call_after_refresh(self._use_default)
+        is_tiny, body = screen.height < _TINY_ROWS, self.body
+        if is_tiny != self._is_tiny and body.panes:
+            self._is_tiny = is_tiny
+            body.zoom((self.current_pane or body.panes[0]) if is_tiny else None)
+
+    async def _use_default(self) -> None:
         """Use the default arrangement of now, unless a person has another."""
         for body in self._screen.query(Body):
             if body.arrangement != self.arrangement:

@@ -9,10 +9,12 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input, Static
 
+from rltui.base.text import count_text
 from rltui.ui.actions import KeyContext, Scope
 from rltui.ui.dialogs.base import TypingScreen
 from rltui.ui.key_bindings import keys, own
 from rltui.ui.text import clean_line
+from rltui.ui.widgets.row_list import RowList
 
 _STATUS_INTERVAL_S = 0.2
 
@@ -58,6 +60,21 @@ class SearchLine(TypingScreen[None]):
         self._former_text = self._shown_text = text
         self._search, self._tell, self._move, self._go_back = show, status, move, go_back
         self._status = Static(classes="search-status", markup=False)
+
+    @classmethod
+    def of_rows(
+        cls, rows: RowList, text: str, placeholder: str, row_name: str, *, show: Callable[[str], object]
+    ) -> SearchLine:
+        """A search that leaves the rows that match; `row_name`: what one of them is."""
+        key = rows.key
+        return cls(
+            text,
+            placeholder,
+            show=show,
+            status=lambda: count_text(len(rows.keys), row_name),
+            move=rows.move,
+            go_back=lambda: rows.go_to(key or ""),
+        )
 
     def compose(self) -> ComposeResult:
         with Horizontal():

@@ -138,12 +138,9 @@ class EventScreen(ResourceScreen):
     def action_jump(self) -> None:
         if (item := self.selected) is not None:
             names = ["logs", "metrics"] if item.entry.component else ["metrics", "logs"]
-            self._jump(next(name for name in names if name in SCREENS))
+            self.action_jump_to(next(name for name in names if name in SCREENS))
 
     def action_jump_to(self, name: str) -> None:
-        self._jump(name)
-
-    def _jump(self, name: str) -> None:
         if (item := self.selected) is not None:
             self.show_screen(name, moment=item.entry.at, component=item.entry.component)
 

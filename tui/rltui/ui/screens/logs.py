@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
 from functools import partial
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.events import Resize
 
 from rltui.base.text import count_text
@@ -23,10 +21,9 @@ from rltui.ui.base_screen import EXPERIMENT_KEYS, SEARCH_AIM, BaseScreen
 from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.logs.search_all import AllLogsSearch
+from rltui.ui.logs.tabs import Combined, LogTabs, Tab, newest_logs
 from rltui.ui.logs.view import LogView
-from rltui.ui.requests import component_of_role
 from rltui.ui.state import AppState
-from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar, TitleLine
 
@@ -36,46 +33,6 @@ _WAIT_INTERVAL_S = 0.05
 """A search for a moment in a log of another machine polls this often."""
 _MAX_MERGED_LINES = 50_000
 """A moment is searched for in so many lines of all logs."""
-
-
-class Combined(StrEnum):
-    """Several logs as one; the value is the name of its tab."""
-
-    MERGED = "all merged"
-    MATCHES = "found"
-
-
-_Tab = LogEntry | Combined
-
-
-def _tab_name(tab: _Tab) -> str:
-    return tab.component if isinstance(tab, LogEntry) else tab
-
-
-def newest_logs(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
-    """The newest attempt of each component, and the files of the layout."""
-    return tuple({log.component: log for log in logs}.values())
-
-
-_MORE_TABS = "   …"
-_PADDING_CELLS = 2
-"""Cells of the line that have no text, left and right."""
-_TAB_CELLS = 3
-"""Cells before the name of a tab."""
-
-
-def tabs_around(names: list[str], index: int, room: int) -> list[str]:
-    """As many names as `room` cells hold, in order: the one at `index`, then its nearest neighbours."""
-    first = last = index
-    room -= len(names[index]) + _TAB_CELLS
-    while True:
-        for neighbour in (last + 1, first - 1):
-            if 0 <= neighbour < len(names) and len(names[neighbour]) + _TAB_CELLS <= room:
-                room -= len(names[neighbour]) + _TAB_CELLS
-                first, last = min(first, neighbour), max(last, neighbour)
-                break
-        else:
-            return names[first : last + 1]
 
 
 class LogScreen(BaseScreen):
@@ -99,11 +56,8 @@ class LogScreen(BaseScreen):
         super().__init__(app_state)
         self._title = TitleLine(id="logs-title")
         self._pane = LogView(id="logs-pane")
-        self._logs: tuple[LogEntry, ...] = ()
+        self._tabs = LogTabs()
         self._source: LogSource | None = None
-        self._tab: _Tab = Combined.MERGED
-        self._next_tab: _Tab | None = None
-        """The log that opens as soon as it is read: further keys count from there."""
         self._search: AllLogsSearch | None = None
         self._merged: MergedSource | None = None
         self._goal: tuple[float, str | None] | None = None
@@ -140,7 +94,7 @@ class LogScreen(BaseScreen):
     # which logs there are
 
     def _refresh_list(self) -> None:
-        if self.is_open and self.is_current and self._tab != Combined.MATCHES:
+        if self.is_open and self.is_current and self._tabs.shown != Combined.MATCHES:
             in_background(self, self._list_logs, group="logs")
 
     async def _list_logs(self) -> None:
@@ -149,8 +103,8 @@ class LogScreen(BaseScreen):
         except RltuiError as error:
             self._pane.set_source(None, clean_line(error.title))
             return
-        is_new = newest_logs(logs) != newest_logs(self._logs)
-        self._logs = logs
+        is_new = newest_logs(logs) != newest_logs(self._tabs.logs)
+        self._tabs.logs = logs
         self._update_title(self.size.width)
         aim, self.aim = self.aim, ""
         if aim == SEARCH_AIM:
@@ -158,29 +112,28 @@ class LogScreen(BaseScreen):
         elif aim.startswith(SEARCH_AIM):
             self._search_all(aim.removeprefix(SEARCH_AIM))
         elif aim:
-            logs_by_component = {log.component: log for log in logs}
-            await self._show(logs_by_component.get(aim, Combined.MERGED))
+            await self._show(self._tabs.of_component(aim) or Combined.MERGED)
         if self._goal is not None:
             (moment, component), self._goal = self._goal, None
             await self._to_moment(moment, component)
-        elif self._source is None or (is_new and self._tab == Combined.MERGED):
-            await self._show(self._tab)
+        elif self._source is None or (is_new and self._tabs.shown == Combined.MERGED):
+            await self._show(self._tabs.shown)
 
     @property
     def place_aim(self) -> str:
-        return self._tab.component if isinstance(self._tab, LogEntry) else ""
+        return log.component if isinstance(log := self._tabs.shown, LogEntry) else ""
 
-    async def _open(self, tab: _Tab) -> LogSource:
+    async def _open(self, tab: Tab) -> LogSource:
         if tab == Combined.MATCHES and self._search is not None:
             return self._search
         async with self.waiting("Opening the log"):
             if isinstance(tab, LogEntry):
                 return await asyncio.to_thread(self.experiment.open_log, tab.path)
-            merged = await asyncio.to_thread(self.experiment.open_merged, newest_logs(self._logs))
+            merged = await asyncio.to_thread(self.experiment.open_merged, newest_logs(self._tabs.logs))
             self._merged = merged
             return merged
 
-    async def _show(self, tab: _Tab) -> None:
+    async def _show(self, tab: Tab) -> None:
         if tab == Combined.MATCHES and self._search is None:
             tab = Combined.MERGED
         try:
@@ -189,9 +142,9 @@ class LogScreen(BaseScreen):
             await self.show_error(error)
             return
         finally:
-            if self._next_tab is tab:
-                self._next_tab = None
-        previous, self._source, self._tab = self._source, source, tab
+            if self._tabs.next is tab:
+                self._tabs.next = None
+        previous, self._source, self._tabs.shown = self._source, source, tab
         if isinstance(tab, LogEntry):
             search = partial(self.experiment.search_log, tab.path, with_text=False)
             self._pane.log_path, self._pane.log_name = tab.path, tab.name
@@ -209,36 +162,14 @@ class LogScreen(BaseScreen):
         self.refresh_bindings()
 
     @property
-    def _tabs(self) -> list[_Tab]:
-        """In the order of the line: the newest log of each component comes last."""
-        found = () if self._search is None else (Combined.MATCHES,)
-        return [Combined.MERGED, *found, *newest_logs(self._logs)]
-
-    @property
     def _seen_search(self) -> AllLogsSearch | None:
         """The search, while its matches are shown."""
-        return self._search if self._tab == Combined.MATCHES else None
+        return self._search if self._tabs.shown == Combined.MATCHES else None
 
     def _update_title(self, width: int) -> None:
-        names, tab_name = [_tab_name(tab) for tab in self._tabs], _tab_name(self._tab)
-        heading = self.state.heading()
-        tail = f" · {self._tail()}" if self._tail() else ""
-        room = width - heading.cell_length - len(tail) - len(_MORE_TABS) - _PADDING_CELLS
-        fragments: list[tuple[str, str]] = []
-        visible_names = tabs_around([clean_line(name) for name in names], names.index(tab_name), room)
-        for name in visible_names:
-            is_chosen = name == clean_line(tab_name)
-            style = "bold $text-accent" if is_chosen else FAINT
-            fragments.append((f"{' ▸ ' if is_chosen else '   '}{name}", style))
-        if len(visible_names) < len(names):
-            fragments.append((_MORE_TABS, FAINT))
-        self._title.update(Content.assemble(heading, *fragments, (tail, FAINT)))
-
-    def _tail(self) -> str:
-        if isinstance(self._tab, LogEntry) and self._tab.attempt is not None:
-            count = sum(log.component == self._tab.component for log in self._logs)
-            return f"attempt {self._tab.attempt} of {count}" if count > 1 else ""
-        return "" if self._seen_search is None else self._seen_search.status
+        search = self._seen_search
+        tail = self._tabs.attempt_text if search is None else search.status
+        self._title.update(self._tabs.line(self.state.heading(), tail, width))
 
     # from one to another
 
@@ -246,34 +177,24 @@ class LogScreen(BaseScreen):
         self._go(Combined.MERGED)
 
     def action_show_beside(self, step: int) -> None:
-        tabs = self._tabs
-        names, name = [_tab_name(tab) for tab in tabs], _tab_name(self._next_tab or self._tab)
-        index = names.index(name) if name in names else 0
-        self._go(tabs[(index + step) % len(tabs)])
+        self._go(self._tabs.beside(step))
 
     def action_focus_role(self, role: str) -> None:
-        if (log := self._log_of_role(role)) is not None:
+        if (log := self._tabs.of_role(role)) is not None:
             self._go(log)
 
-    def _log_of_role(self, role: str) -> LogEntry | None:
-        logs = {log.component: log for log in newest_logs(self._logs)}
-        return logs.get(component_of_role(role, [*logs]) or "")
-
-    def _go(self, tab: _Tab) -> None:
-        self._next_tab = tab
+    def _go(self, tab: Tab) -> None:
+        self._tabs.next = tab
         in_background(self, partial(self._show, tab), group="show")
 
     @on(LogView.AttemptRequested)
     def _show_attempt(self, message: LogView.AttemptRequested) -> None:
         message.stop()
-        tab = self._next_tab or self._tab
+        tab = self._tabs.goal
         if not isinstance(tab, LogEntry) or tab.attempt is None:
             self.notify(f"Choose a component's log first: {key_of('pane.next')}", markup=False)
-            return
-        attempts = [log for log in self._logs if log.component == tab.component]
-        index = attempts.index(tab) + message.step if tab in attempts else -1
-        if 0 <= index < len(attempts):
-            self._go(attempts[index])
+        elif (log := self._tabs.attempt_beside(tab, message.step)) is not None:
+            self._go(log)
         else:
             direction = "earlier" if message.step < 0 else "later"
             self.notify(f"{clean_line(tab.component)} has no {direction} attempt", markup=False)
@@ -284,13 +205,11 @@ class LogScreen(BaseScreen):
             in_background(self, self._list_logs, group="logs")
 
     def show_step(self, step: int) -> None:
-        tab = self._next_tab or self._tab
+        tab = self._tabs.goal
         self.steps.show_moment_of(step, tab.component if isinstance(tab, LogEntry) else None)
 
     async def _to_moment(self, moment: float, component: str | None) -> None:
-        attempts = [log for log in self._logs if log.component == component]
-        if attempts:
-            log = next((log for log in reversed(attempts) if log.started_at <= moment), attempts[0])
+        if (log := self._tabs.at_moment(component, moment)) is not None:
             async with self.waiting("Looking for this moment in the log"):
                 offset = await asyncio.to_thread(self.experiment.log_offset_at, log, moment)
             await self._show(log)
@@ -299,21 +218,7 @@ class LogScreen(BaseScreen):
             return
         await self._show(Combined.MERGED)
         if (merged := self._merged) is not None:
-            self._pane.go_to_offset(await self._merged_to(merged, moment))
-
-    async def _merged_to(self, merged: MergedSource, moment: float) -> int:
-        """The line of a moment; as far back as it goes in reasonable time."""
-        while (number := merged.number_near(moment)) is None:
-            if merged.stop - merged.start >= _MAX_MERGED_LINES:
-                break
-            if merged.is_waiting:
-                await asyncio.sleep(_WAIT_INTERVAL_S)
-                self._pane.poll()
-            elif not merged.load_older():
-                break
-            else:
-                await asyncio.sleep(0)
-        return merged.start if number is None else number
+            self._pane.go_to_offset(await _merged_line_at(merged, moment, self._pane))
 
     # search in all of them
 
@@ -324,7 +229,7 @@ class LogScreen(BaseScreen):
 
     def action_search_all(self) -> None:
         text = self._search.query.text if self._search is not None else ""
-        tab = self._next_tab or self._tab
+        tab = self._tabs.goal
 
         def show(text: str) -> None:
             if text:
@@ -348,11 +253,11 @@ class LogScreen(BaseScreen):
             return ""
         return f"{count_text(len(self._search.matches), 'line')}{'' if self._search.is_over else ' …'}"
 
-    def _end_search(self, tab: _Tab) -> None:
+    def _end_search(self, tab: Tab) -> None:
         """Show `tab` again, or all merged where it was of the search."""
         if self._search is not None:
             self._search.close()
-        self._search = None
+        self._search, self._tabs.has_matches = None, False
         self._go(Combined.MERGED if tab == Combined.MATCHES else tab)
 
     def _search_all(self, text: str) -> None:
@@ -363,7 +268,8 @@ class LogScreen(BaseScreen):
             return
         if self._search is not None:
             self._search.close()
-        search = self._search = AllLogsSearch(query, self._logs, self._open_search)
+        search = self._search = AllLogsSearch(query, self._tabs.logs, self._open_search)
+        self._tabs.has_matches = True
         self.run_worker(search.run, group="search", thread=True)
         self._go(Combined.MATCHES)
 
@@ -391,7 +297,7 @@ class LogScreen(BaseScreen):
     def action_leave(self) -> None:
         if self._seen_search is not None and not self._seen_search.is_over:
             self._seen_search.close()
-        elif self._search is not None and isinstance(self._tab, LogEntry):
+        elif self._search is not None and isinstance(self._tabs.shown, LogEntry):
             self._go(Combined.MATCHES)
         else:
             self.action_show_overview()
@@ -399,8 +305,23 @@ class LogScreen(BaseScreen):
     def enabled(self, command: str, *arguments: object) -> bool:
         match command:
             case "open_found":
-                return self._tab == Combined.MATCHES
+                return self._tabs.shown == Combined.MATCHES
             case "focus_role":
-                return self._log_of_role(str(arguments[0])) is not None
+                return self._tabs.of_role(str(arguments[0])) is not None
             case _:
                 return super().enabled(command, *arguments)
+
+
+async def _merged_line_at(merged: MergedSource, moment: float, pane: LogView) -> int:
+    """The line of a moment in `merged`, which `pane` shows; as far back as it goes in reasonable time."""
+    while (number := merged.number_near(moment)) is None:
+        if merged.stop - merged.start >= _MAX_MERGED_LINES:
+            break
+        if merged.is_waiting:
+            await asyncio.sleep(_WAIT_INTERVAL_S)
+            pane.poll()
+        elif not merged.load_older():
+            break
+        else:
+            await asyncio.sleep(0)
+    return merged.start if number is None else number

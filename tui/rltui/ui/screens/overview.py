@@ -17,7 +17,6 @@ from rltui.core.config.edit_log import edited_keys
 from rltui.core.config.report import KnobInfo, KnobTable
 from rltui.core.experiment.api import Alert, Request, Status
 from rltui.core.experiment.journal import JournalEntry
-from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import GpuReport
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope, key_of
@@ -34,14 +33,13 @@ from rltui.ui.messages import NotifyingApp
 from rltui.ui.panels.arrange_line import ArrangeLine
 from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.panels.body import Body
-from rltui.ui.requests import ConfirmableRequest, access_text, is_same_rollback, rollback_text
+from rltui.ui.requests import ConfirmableRequest, access_text, is_all_stopped, is_same_rollback, rollback_text
 from rltui.ui.screens.tour import TOUR_KEYS, Tour
 from rltui.ui.screens.view_state import SavedViewState
 from rltui.ui.state import AppState, UiStateStore
 from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
 from rltui.ui.widgets.knob_table import KnobRows
 from rltui.views.gpu.account import freeable
-from rltui.views.knob import is_worth_a_row
 
 _AGE_INTERVAL_S = 1.0
 """Uptimes are computed this often; only a changed text is painted."""
@@ -50,12 +48,8 @@ _SAVE_INTERVAL_S = 1.0
 
 _CURVE_FROM_ROWS = 36
 """Least height of a screen with the rewards of the whole run, in three rows below the header."""
-_CHARTS_FROM_CELLS = 200
-"""Least width of a screen that has charts beside the other panels by default."""
 _BUSY_S = 10.0
 """A person is at work for so long after a key: nothing else changes the selection."""
-_TINY_ROWS = 9
-"""Below this, a pane is zoomed from the start."""
 _WITH_CONFIG = (KeyContext.OVERVIEW, KeyContext.CONFIG)
 """Screens that have the keys of the config."""
 
@@ -93,12 +87,7 @@ class Overview(BaseScreen):
         self._ask_to_start = ask_to_start and description.screen.ask_to_start
         self._component_ids = description.component_ids
         self._log_ids = description.log_ids
-        self._is_tiny = False
-        self._is_wide = False
-        """False until the first frame has been seen: charts take their time."""
         self._readonly = description.readonly
-        self._attended_failures: tuple[str, ...] = ()
-        """Components that have failed and were selected for it."""
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
         layout_state = UiStateStore(app_state.runs, f"layout-{description.layout_name}")
@@ -128,7 +117,7 @@ class Overview(BaseScreen):
     def _default_arrangement(self) -> Arrangement:
         screen = self.experiment.description.screen
         ids = (*self._component_ids, *self._log_ids)
-        return Arrangement.of_layout(screen, ids, has_charts=self._is_wide)
+        return Arrangement.of_layout(screen, ids, has_charts=self.panels.is_wide)
 
     def on_mount(self) -> None:
         """The first frame need not wait for what was saved of this run."""
@@ -146,14 +135,7 @@ class Overview(BaseScreen):
     def on_resize(self, event: Resize) -> None:
         self.query_one(RewardCurve).is_wanted = event.size.height >= _CURVE_FROM_ROWS
         self._share_header()
-        if (is_wide := event.size.width >= _CHARTS_FROM_CELLS) != self._is_wide:
-            self._is_wide = is_wide
-            self.call_after_refresh(self.panels.use_default)
-        is_tiny = event.size.height < _TINY_ROWS
-        body = self.panels.body
-        if is_tiny != self._is_tiny and body.panes:
-            self._is_tiny = is_tiny
-            body.zoom((self.panels.current_pane or body.panes[0]) if is_tiny else None)
+        self.panels.fit(event.size)
         self.call_after_refresh(self.tour.show)
 
     def _share_header(self) -> None:
@@ -236,7 +218,7 @@ class Overview(BaseScreen):
         self.query_one(ServerBar).servers = status.servers
         self.panels.body.show_status(status)
         self.panels.leave_gone()
-        if previous is None and self._ask_to_start and not self._readonly and self._all_stopped(status):
+        if previous is None and self._ask_to_start and not self._readonly and is_all_stopped(status):
             self.commands.request(ConfirmableRequest(Request(action="start"), "Start everything?"))
         self._attend()
         self._offer_rollback(previous, status)
@@ -248,14 +230,8 @@ class Overview(BaseScreen):
         is_busy = isinstance(self.app, NotifyingApp) and (
             asyncio.get_running_loop().time() - self.app.touched_at < _BUSY_S or self.app.screen.is_modal
         )
-        if is_busy or self.status is None:
-            return
-        new = [name for name in self.status.failed if name not in self._attended_failures]
-        self._attended_failures = self.status.failed
-        if new:
-            self.panels.focus_component(new[0])
-        else:
-            self.panels.follow_work()
+        if not is_busy and self.status is not None:
+            self.panels.attend(self.status.failed)
 
     @on(Body.Rearranged)
     def _save_arrangement(self) -> None:
@@ -279,12 +255,6 @@ class Overview(BaseScreen):
             self.config.roll_back()
         elif not is_same_rollback(offer, old_offer):
             self.notify(rollback_text(offer), severity="warning", markup=False)
-
-    @staticmethod
-    def _all_stopped(status: Status) -> bool:
-        return status.state != "done" and all(
-            item.state is ComponentState.STOPPED for item in status.components
-        )
 
     def update_ages(self) -> None:
         self._attend()
@@ -337,16 +307,8 @@ class Overview(BaseScreen):
             self.show_screen("gpus", aim=self._claim)
 
     def action_edit_knob(self) -> None:
-        table, component = self.state.table, self.panels.component
-        component_knobs = [
-            knob for knob in table.knobs if component is not None and component.id in knob.readers
-        ]
-        component_knobs = [knob for knob in component_knobs if is_worth_a_row(knob, self.state.staged.edits)]
-        if (knob := self.cursor_knob) is not None:
-            self.config.edit(knob)
-        elif component is not None and component_knobs:
-            self.config.edit_one_of(component_knobs, component.id)
-        else:
+        component = self.panels.component
+        if not self.config.edit_chosen(None if component is None else component.id):
             self.panels.focus_knobs()
 
     @on(KnobRows.EditRequested)

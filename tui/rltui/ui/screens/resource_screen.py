@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rltui.base.text import count_text
 from rltui.errors import RltuiError
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
@@ -141,17 +140,8 @@ class ResourceScreen(BaseScreen):
         self.refresh_bindings()
 
     def action_search(self) -> None:
-        key, (placeholder, row_name) = self.rows.key, self.search_labels
-        self.app.push_screen(
-            SearchLine(
-                self.search_text,
-                placeholder,
-                show=self.search_for,
-                status=lambda: count_text(len(self.rows.keys), row_name),
-                move=self.rows.move,
-                go_back=lambda: self.rows.go_to(key or ""),
-            )
-        )
+        line = SearchLine.of_rows(self.rows, self.search_text, *self.search_labels, show=self.search_for)
+        self.app.push_screen(line)
 
     @property
     def search_text(self) -> str:
