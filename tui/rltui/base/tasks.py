@@ -10,6 +10,9 @@ logger = logging.getLogger(__name__)
 
 PAUSE_S = 2.0
 """Pause before work that failed is started again."""
+_QUIET_S = 60.0
+_LEAST_SHARE = 0.2
+"""Least part of its interval that a loop sleeps."""
 _MAX_ERROR_CHARS = 300
 """Longest error that is reported, in characters."""
 _MAX_REMEMBERED = 50
@@ -44,6 +47,36 @@ async def run_forever(work: Callable[[], Awaitable[None]], name: str, notify: Ca
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("the task %r failed", task.get_name(), exc_info=error)
+
+
+def next_tick(interval_s: float) -> float:
+    """The time on the loop's clock of the next poll of those that poll at this interval: they wake together,
+    since each time that a process wakes costs it as much as a poll that finds nothing.
+    """
+    now = asyncio.get_running_loop().time()
+    ticks = now // interval_s + 1
+    is_near = ticks * interval_s - now < _LEAST_SHARE * interval_s
+    return (ticks + is_near) * interval_s
+
+
+async def tick(interval_s: float) -> None:
+    """Sleep until `next_tick`."""
+    await asyncio.sleep(next_tick(interval_s) - asyncio.get_running_loop().time())
+
+
+class Pace:
+    """The pauses of a loop that polls: twice as long once it has found nothing for a minute."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._found_at = asyncio.get_running_loop().time()
+
+    async def tick(self, *, has_found: bool) -> None:
+        """Sleep until the next poll. `has_found`: the last one has."""
+        now = asyncio.get_running_loop().time()
+        if has_found:
+            self._found_at = now
+        await tick(self._interval_s * (1 + (now - self._found_at > _QUIET_S)))
 
 
 class Signal:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from rltui.services.own_files import file_fingerprint, may_exist
@@ -29,14 +30,20 @@ class LoadedCode:
     @property
     def is_replaced(self) -> bool:
         """True if a file is another or gone; one that cannot be read now is left alone."""
+        return self._is_replaced(self._look())
+
+    def _look(self) -> dict[Path, tuple[int, int, int] | None]:
+        return {path: file_fingerprint(path) for path in self._loaded}
+
+    def _is_replaced(self, seen: Mapping[Path, tuple[int, int, int] | None]) -> bool:
         return any(
-            (now := file_fingerprint(path)) != loaded and (now is not None or not may_exist(path))
+            seen[path] != loaded and (seen[path] is not None or not may_exist(path))
             for path, loaded in self._loaded.items()
         )
 
     def is_update_complete(self) -> bool:
         """True if the code was replaced, and calls have seen no other change for `SETTLED_S`."""
-        seen, now = {path: file_fingerprint(path) for path in self._loaded}, time.monotonic()
+        seen, now = self._look(), time.monotonic()
         if seen != self._seen:
             self._seen, self._seen_at = seen, now
-        return now - self._seen_at >= SETTLED_S and self.is_replaced
+        return now - self._seen_at >= SETTLED_S and self._is_replaced(seen)

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from rltui import paths, settings
-from rltui.base.tasks import spawn
+from rltui.base.tasks import spawn, tick
 from rltui.core.experiment.api import Alert
 from rltui.core.logs.lines import plain_text
 from rltui.core.metrics.alert_limits import severe_enough
@@ -101,7 +101,7 @@ class AlertDelivery:
 
     async def watch_settings(self) -> None:
         while True:
-            await asyncio.sleep(_SETTINGS_INTERVAL_S)
+            await tick(_SETTINGS_INTERVAL_S)
             self.refresh_settings()
 
     def refresh_settings(self) -> None:

@@ -8,13 +8,17 @@ import asyncio
 import contextlib
 import logging
 import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 from rltui.base.interpreter import module_command
+from rltui.base.tasks import tick
 from rltui.core.experiment.api import Alert
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.experiment.files import ControlFolder
-from rltui.services.experiment.launch import read_launch
-from rltui.services.own_files import FileLock, make_folder, may_exist
+from rltui.services.experiment.launch import SPEC_FILE, read_launch
+from rltui.services.own_files import FileLock, file_fingerprint, make_folder, may_exist
 from rltui.supervisor.api_server import ApiServer
 from rltui.supervisor.supervisor import Supervisor
 
@@ -23,7 +27,9 @@ IDLE_S = 120.0
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
-"""Pause between two checks of the folder, the socket, idleness, or the code."""
+"""Pause between two checks of the folder, the socket, or idleness."""
+_UPDATE_INTERVAL_S = 5.0
+"""Pause between two looks at the code."""
 _RENEWAL_INTERVAL_S = 600.0
 """Pause between two attempts to have a new supervisor started after an update."""
 
@@ -34,11 +40,11 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
     The shims write their own `attempt.json` again. Output of the components goes on into the deleted files,
     which nobody can read; it is seen again from their next start on.
     """
-    is_alerted, problem = False, ""
+    is_alerted, problem, sound_files = False, "", _SoundFiles()
     while True:
-        await asyncio.sleep(_INTERVAL_S)
+        await tick(_INTERVAL_S)
         if lock.is_held() and may_exist(supervisor.runtime.setup.control.record_file):
-            is_alerted, problem = False, _repair(supervisor, problem)
+            is_alerted, problem = False, _repair(supervisor, problem, sound_files)
             continue
         try:
             control, record = supervisor.runtime.setup.control, supervisor.runtime.setup.record
@@ -47,7 +53,7 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             if (record_there is not None and record_there.name != record.name) or not lock.acquire():
                 raise ConflictError("another experiment uses the folder now")
             control.write_record(record)
-            _repair(supervisor, "")
+            _repair(supervisor, "", sound_files)
         except RltuiError as error:
             if not is_alerted:
                 supervisor.runtime.events.alert(
@@ -60,14 +66,31 @@ async def guard_folder(supervisor: Supervisor, lock: FileLock) -> None:
             )
 
 
-def _repair(supervisor: Supervisor, problem: str) -> str:
+class _SoundFiles:
+    """The files that were found sound: they are read again only where they have changed."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Path, tuple[int, int, int]] = {}
+
+    def has(self, path: Path, is_sound: Callable[[], bool]) -> bool:
+        """`is_sound` reads the file."""
+        state = file_fingerprint(path)
+        if state is None or self._seen.get(path) != state:
+            if not is_sound():
+                return False
+            if state is not None:
+                self._seen[path] = state
+        return True
+
+
+def _repair(supervisor: Supervisor, problem: str, sound_files: _SoundFiles) -> str:
     """Write damaged files again, so that the next supervisor finds them complete, and can adopt what lives.
 
     Returns why that cannot be done now, as on a full disk; logged where it differs from `problem`.
     """
     control, reason = supervisor.runtime.setup.control, ""
     try:
-        if _is_damaged(control):
+        if not sound_files.has(control.record_file, lambda: not _is_damaged(control)):
             control.write_record(supervisor.runtime.setup.record)
             supervisor.runtime.events.journal.add(
                 "notice", f"{control.record_file} was damaged and has been restored"
@@ -75,8 +98,9 @@ def _repair(supervisor: Supervisor, problem: str) -> str:
         for runner in supervisor.runtime.processes.runners.values():
             handle, launch = runner.handle, runner.launch
             if runner.lifecycle.alive and handle is not None and launch is not None:
-                make_folder(handle.attempt.folder)
-                if read_launch(handle.attempt.folder) is None:
+                folder = handle.attempt.folder
+                make_folder(folder)
+                if not sound_files.has(folder / SPEC_FILE, partial(_has_launch, folder)):
                     handle.write_spec(launch)
     except RltuiError as error:
         reason = error.title
@@ -84,6 +108,10 @@ def _repair(supervisor: Supervisor, problem: str) -> str:
             logger.error("%s", error)
     supervisor.intent.save()
     return reason
+
+
+def _has_launch(folder: Path) -> bool:
+    return read_launch(folder) is not None
 
 
 def _is_damaged(control: ControlFolder) -> bool:
@@ -115,7 +143,7 @@ async def leave_when_idle(supervisor: Supervisor, server: ApiServer, *, after_s:
     clock = asyncio.get_running_loop().time
     busy_at = clock()
     while True:
-        await asyncio.sleep(min(_INTERVAL_S, after_s))
+        await tick(min(_INTERVAL_S, after_s))
         has_orphans = bool(supervisor.runtime.processes.orphans.orphans)  # ended only where somebody says so
         if server.has_clients or has_orphans or not supervisor.is_idle:
             busy_at = clock()
@@ -132,7 +160,7 @@ async def guard_socket(server: ApiServer) -> None:
     """
     problem: str | None = None
     while True:
-        await asyncio.sleep(_INTERVAL_S)
+        await tick(_INTERVAL_S)
         if server.beat():
             continue
         try:
@@ -153,7 +181,7 @@ async def leave_when_updated(supervisor: Supervisor, server: ApiServer) -> None:
     stays, and tries again later.
     """
     while True:
-        await asyncio.sleep(_INTERVAL_S)
+        await tick(_UPDATE_INTERVAL_S)
         if supervisor.commands.is_busy or not server.code.is_update_complete():
             continue
         logger.info("rltui was updated; starting a new supervisor")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.base.interpreter import bare_command
-from rltui.base.tasks import Signal
+from rltui.base.tasks import Signal, tick
 from rltui.base.text import ssh_host
 from rltui.core import hints
 from rltui.core.experiment.api import Alert
@@ -244,7 +244,7 @@ class Processes:
             return True
         while other_experiment is not None:
             hold(f"waiting for {other_experiment}, which is producing the same output")
-            await asyncio.sleep(_POLL_S)
+            await tick(_POLL_S)
             other_experiment = self.lock_output(component)
         return not self.is_made(component)
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rltui.base.tasks import spawn
+from rltui.base.tasks import spawn, tick
 from rltui.base.text import duration
 from rltui.core.experiment.layout import ComponentSpec
 from rltui.core.experiment.stalls import (
@@ -64,7 +64,7 @@ async def watch_stalls(runtime: Runtime) -> None:
     watch = StallWatch(runtime)
     while True:
         watch.poll(time.monotonic())
-        await asyncio.sleep(_POLL_INTERVAL_S)
+        await tick(_POLL_INTERVAL_S)
 
 
 class StallWatch:

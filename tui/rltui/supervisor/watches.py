@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
+from rltui.base.tasks import Pace, tick
 from rltui.core.experiment.api import Alert
 from rltui.core.experiment.states import ComponentState
 from rltui.core.hosts.time_limit import CheckpointTime, lost_at_limit
@@ -38,7 +39,7 @@ async def follow_metrics(runtime: Runtime) -> None:
     progress.take_non_finite()  # was alerted when it happened; what still holds is alerted again
     if runtime.processes.alive():
         _alert_non_finite(runtime, progress.non_finite_now)
-    checked_at = 0.0
+    checked_at, pace = 0.0, Pace(_METRICS_INTERVAL_S)
     while True:
         has_grown = progress.poll()
         if has_grown:
@@ -48,7 +49,7 @@ async def follow_metrics(runtime: Runtime) -> None:
             is_changed = refresh_health(runtime)
             if has_grown or is_changed:
                 runtime.events.changed("status")
-        await asyncio.sleep(_METRICS_INTERVAL_S)
+        await pace.tick(has_found=has_grown)
 
 
 def _working_since(runtime: Runtime) -> float | None:
@@ -86,18 +87,22 @@ async def record_metrics(runtime: Runtime) -> None:
                 Alert(kind="disk", severity="warning", title="cannot save metrics", text=text)
             )
         reported_problem = recorder.problem
-        await asyncio.sleep(_CATCH_UP_PAUSE_S if is_behind else _RECORD_INTERVAL_S)
+        await tick(_CATCH_UP_PAUSE_S if is_behind else _RECORD_INTERVAL_S)
 
 
 async def follow_logs(runtime: Runtime) -> None:
     """Publish the status when another log is followed, one has grown for a while, or one names a page."""
     observation = runtime.observation
+    searched: object = None
     while True:
         if observation.logs.poll():
             runtime.events.changed("status")
         finder, logs = observation.link_finder, observation.present_logs()
-        observation.add_links(await asyncio.to_thread(finder.poll, logs))
-        await asyncio.sleep(_CATCH_UP_PAUSE_S if finder.has_more else _LOGS_INTERVAL_S)
+        states = {path: file_fingerprint(path) for path in logs.values()}
+        if finder.has_more or states != searched:
+            observation.add_links(await asyncio.to_thread(finder.poll, logs))
+            searched = states
+        await tick(_CATCH_UP_PAUSE_S if finder.has_more else _LOGS_INTERVAL_S)
 
 
 def _alert_non_finite(runtime: Runtime, metrics_now: Iterable[NonFinite]) -> None:
@@ -110,7 +115,7 @@ async def follow_config(runtime: Runtime) -> None:
     files = runtime.setup.record.config_paths
     previous = list(map(file_fingerprint, files))
     while True:
-        await asyncio.sleep(_CONFIG_INTERVAL_S)
+        await tick(_CONFIG_INTERVAL_S)
         current = list(map(file_fingerprint, files))
         if current != previous:
             previous = current
@@ -126,7 +131,7 @@ async def watch_disk(runtime: Runtime) -> None:
             alert = await watch.poll(runtime.observation.progress.max_steps)
             if alert is not None:
                 runtime.events.alert(alert)
-        await asyncio.sleep(_DISK_INTERVAL_S)
+        await tick(_DISK_INTERVAL_S)
 
 
 def _alert_time_limits(
@@ -161,7 +166,7 @@ async def watch_checkpoints(runtime: Runtime, evals: EvalScheduler) -> None:
     previous = frozenset(await asyncio.to_thread(folder.checkpoint_folders))
     was_growing = False
     while True:
-        await asyncio.sleep(_CHECKPOINTS_INTERVAL_S)
+        await tick(_CHECKPOINTS_INTERVAL_S)
         is_growing = bool(runtime.processes.alive()) or runtime.setup.record.observed
         if is_growing or was_growing:  # the last one may have come as everything ended
             checkpoints = frozenset(await asyncio.to_thread(folder.checkpoint_folders))

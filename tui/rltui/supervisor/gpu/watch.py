@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from rltui.base.tasks import next_tick
 from rltui.base.text import duration
 from rltui.core.gpu.report import GpuReport
 from rltui.services.gpu.other_hosts import GpuCommand, GpuSources
@@ -71,7 +72,7 @@ class _GpuWatch:
                 self._jobs.become(_job_commands(runtime))
                 read_requested = self._readings.wanted
                 with contextlib.suppress(TimeoutError):  # nobody waits for one
-                    async with asyncio.timeout(_CHECK_INTERVAL_S):
+                    async with asyncio.timeout_at(next_tick(_CHECK_INTERVAL_S)):
                         await read_requested.wait()
                     read_requested.clear()
                     sampler.read_now()

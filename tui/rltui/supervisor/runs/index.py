@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui.base.tasks import tick
 from rltui.core.runs.row import RunMetadata, RunRow
 from rltui.core.runs.state import Verdict
 from rltui.errors import RltuiError
@@ -55,7 +56,7 @@ class IndexFeed:
     async def watch(self) -> None:
         while True:
             await self.poll()
-            await asyncio.sleep(_INTERVAL_S)
+            await tick(_INTERVAL_S)
 
     async def close(self) -> None:
         """Write the row as it is now that nobody watches the run any more. Never fails."""
