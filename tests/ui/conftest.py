@@ -10,11 +10,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import pytest
+from rich.console import RenderableType
 from tests.fakes.experiment import NOW, FakeExperiment
 from tests.fakes.runs import FakeRuns
 from textual import events
+from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -32,6 +36,7 @@ Opener = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
 S = TypeVar("S", bound=Screen[Any])
 SILENT = ("TMUX", "STY", "TERM_PROGRAM", "VTE_VERSION")
 """Variables of terminals that pass no copy on."""
+STAY_S = 600.0
 REST_S = 5.0
 """Longer than anything here is busy; the same without end is for the test to tell."""
 
@@ -72,6 +77,45 @@ def threads_work(loop: asyncio.AbstractEventLoop) -> bool:
     """For `asyncio.to_thread`; one that is done has told so."""
     executor = loop._default_executor  # type: ignore[attr-defined]
     return executor is not None and executor._idle_semaphore._value < len(executor._threads)
+
+
+@pytest.fixture
+def painted() -> None:
+    """For a test of what painting does: all of it is painted, as on a terminal."""
+
+
+@pytest.fixture(autouse=True)
+def unseen_is_not_painted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody sees what an app without a terminal paints, which would take half the time of these tests: each
+    screen is painted when it is first shown, when the test looks at it, and as the test leaves it.
+    """
+    if "painted" in request.fixturenames:
+        return
+    known: WeakSet[Compositor] = WeakSet()
+    paint = Compositor.render_update
+
+    def render_update(
+        compositor: Compositor,
+        full: bool = False,
+        screen_stack: list[Screen[Any]] | None = None,
+        simplify: bool = False,
+    ) -> RenderableType | None:
+        if full or compositor not in known:
+            known.add(compositor)
+            return paint(compositor, full, screen_stack, simplify)
+        visible_screen_stack.set(screen_stack or [])
+        compositor._dirty_regions.clear()
+        return None
+
+    monkeypatch.setattr(Compositor, "render_update", render_update)
+
+
+@pytest.fixture(autouse=True)
+def messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message does not go while a test on a slow machine comes to look at it."""
+    monkeypatch.setattr(
+        "rltui.ui.messages._STAY_S", dict.fromkeys(("information", "warning", "error"), STAY_S)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -199,5 +243,7 @@ def open_app() -> Opener:
         async with make_app(experiment, **options).run_test(size=size) as pilot:
             await settle(pilot)
             yield pilot
+            if pilot.app.screen_stack:
+                screen_lines(pilot)
 
     return opener

@@ -198,6 +198,7 @@ async def test_two_hundred_characters_in_one_write_are_all_in_the_line(
         assert pilot.app.return_code is None
 
 
+@pytest.mark.usefixtures("painted")
 async def test_a_step_is_gone_to_and_what_follows_counts_there(open_app: Opener) -> None:
     async with open_app(experiment_with_run(), size=(130, 40)) as pilot:
         await burst(pilot, "4")
@@ -241,7 +242,7 @@ async def test_a_field_with_a_form_takes_what_fits_and_no_letter_is_a_key(
     """The editor of a number, the line for a step, numbers of an evaluation, the mean of a conversion."""
     experiment = config_experiment()
     async with open_app(experiment) as pilot:
-        await burst(pilot, opening + "1" * 200 + "sxSRq")
+        await burst(pilot, opening + "1" * 20 + "sxSRq")
         field = pilot.app.focused
         assert isinstance(field, Input), opening
         await until(pilot, lambda: field.value.startswith("1" * 9))

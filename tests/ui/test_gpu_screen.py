@@ -254,6 +254,7 @@ async def test_a_reading_grows_old_without_any_event(experiment: FakeExperiment,
         assert not pilot.app.screen.query_one(GpuBars).is_stale
 
 
+@pytest.mark.usefixtures("painted")
 async def test_only_changed_lines_are_painted(open_app: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = FakeExperiment(running_status(), scenarios.EIGHT, knob_table())
     async with open_app(experiment) as pilot:
@@ -303,6 +304,7 @@ async def test_the_list_is_as_high_as_its_lines_after_a_resize(open_app: Opener)
         assert narrow.size.height == narrow.virtual_size.height < before
 
 
+@pytest.mark.usefixtures("painted")
 async def test_a_click_on_a_part_of_a_bar_names_its_owner(
     experiment: FakeExperiment, open_app: Opener
 ) -> None:

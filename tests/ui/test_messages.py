@@ -21,6 +21,11 @@ from rltui.ui.widgets.bars import KeyBar
 CRASH = Alert(kind="crash", severity="error", title="trainer failed", text="exit 1\nat step 4")
 
 
+@pytest.fixture(autouse=True)
+def messages_stay() -> None:
+    """Here they go."""
+
+
 def line(pilot: Pilot[None]) -> str:
     """What the line of the screen on top shows; empty where it is not there."""
     shown = pilot.app.screen.query_one(MessageLine)

@@ -39,6 +39,8 @@ from rltui.ui.palette.screen import Palette
 from rltui.ui.terminal.incoming import Incoming
 from rltui.ui.widgets.virtual_list import VirtualList
 
+pytestmark = pytest.mark.usefixtures("painted")
+
 SIZES = [(80, 24), (120, 36), (200, 50), (40, 10), (20, 5), (300, 80), (1, 1), (81, 12)]
 CHARACTERS = [chr(code) for code in range(32, 127) if chr(code) != "q"] + ["é", "漢", "👍"]
 CONTROLS = [chr(code) for code in range(1, 32)] + ["\x7f"]

@@ -48,7 +48,7 @@ class ThemedApp(NotifyingApp):
         if self.abilities.is_grey and not self.no_color:  # as Textual does for $NO_COLOR
             self.no_color = True
             self._filters.append(Monochrome())
-        self._registered_themes = themes.available()
+        self._registered_themes = dict(themes.available())
         self._unknown_theme = "" if theme_name in self.available_themes else theme_name
         names = [
             name

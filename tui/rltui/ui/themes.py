@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -177,7 +177,8 @@ MEANINGS = {
 """Descriptions for names that need one."""
 
 
-def available() -> dict[str, Theme]:
+@cache
+def available() -> Mapping[str, Theme]:
     """Themes by name, uncorrected. Textual's two of the terminal's own colours are left out: nobody knows
     these.
     """

@@ -156,6 +156,7 @@ class LogView(Widget, can_focus=True):
         self._painted: list[VisibleRow] = []
         self._painted_left = 0
         self._painter = LogPainter()
+        self._will_restyle = False
         self._seek_timer: Timer | None = None
         self._progress_timer: Timer | None = None
         self._mouse = MouseSelection(self, self.model, self._show_selection)
@@ -272,13 +273,14 @@ class LogView(Widget, can_focus=True):
         self.refresh(Region(-self.content_offset.x, y, self.outer_size.width, 1))
 
     def notify_style_update(self) -> None:
-        """Paint anew in other colours. Textual sees to those of parts of a log only after this."""
+        """Paint anew in other colours, later: Textual sees to those of parts of a log only after this."""
         super().notify_style_update()
-        if self.is_mounted:
-            self._restyle()
+        if self.is_mounted and not self._will_restyle:
+            self._will_restyle = True
             self.call_later(self._restyle)
 
     def _restyle(self) -> None:
+        self._will_restyle = False
         parts = {part: self.get_component_rich_style(f"log-pane--{part}", partial=True) for part in PARTS}
         self._painter.set_styles(self.rich_style, parts, colourless=self.app.no_color)
         self._update()
