@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -170,3 +171,44 @@ def test_a_supervisor_that_does_not_exit_is_named(path: Path, monkeypatch: pytes
     ):
         connection.wait_for_end()
     assert caught.value.hint == f"to end it: kill -9 {process.pid}"
+
+
+OUTDATED = """
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listening", flush=True)
+connection, _ = listener.accept()
+connection.sendall(sys.argv[2].encode())
+while True:
+    connection.recv(4096)
+"""
+
+
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_an_outdated_supervisor_is_ended(
+    path: Path, monkeypatch: pytest.MonkeyPatch, has_pidfd: bool
+) -> None:
+    hello = '{"hello":"rltui","protocol":1,"pid":7,"outdated":true}\n'
+    command = [sys.executable, "-ISc", OUTDATED, str(path), hello]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "listening\n"
+        if not has_pidfd:
+            monkeypatch.setattr(os, "pidfd_open", lambda _: (_ for _ in ()).throw(OSError("no pidfd")))
+        with Wire(path) as connection:
+            assert connection.is_outdated
+            assert connection.end_supervisor()
+        assert process.wait(timeout=5) == -signal.SIGTERM
+
+
+def test_a_supervisor_of_another_pid_namespace_is_left_alone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pid reads as 0 here, which is our own process group for `kill`."""
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("signalled"))
+    with answering(path, HELLO), Wire(path) as connection:
+        assert connection.is_outdated, "an earlier version does not say so"
+        monkeypatch.setattr(connection, "server_pid", lambda: 0)
+        assert not connection.end_supervisor()

@@ -191,10 +191,9 @@ def connect_or_start(record: ExperimentRecord) -> Wire:
 
 def _up_to_date(record: ExperimentRecord, wire: Wire) -> Wire:
     """Return the connection, or one to a new supervisor that takes over from an outdated one."""
-    if not wire.is_outdated:
+    if not wire.is_outdated or not wire.end_supervisor():
         return wire
-    with wire:
-        wire.end_supervisor()
+    wire.close()
     start_supervisor(record)
     return Wire(find_socket(record))
 

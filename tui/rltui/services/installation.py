@@ -12,10 +12,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from rltui.services.own_files import file_fingerprint, may_exist
+from rltui.base.interpreter import OWN_PYTHON
+from rltui.services.own_files import may_exist
 
 SETTLED_S = 10.0
 """An update that has written nothing for so long is complete."""
+_Versions = Mapping[Path, tuple[int, int] | None]
 
 
 class LoadedCode:
@@ -24,22 +26,14 @@ class LoadedCode:
     def __init__(self) -> None:
         modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "rltui"]
         files = {file for module in modules if (file := getattr(module, "__file__", None)) is not None}
-        self._loaded = {path: file_fingerprint(path) for path in map(Path, (sys.executable, *files))}
-        self._seen, self._seen_at = self._loaded, time.monotonic()
+        self._loaded: _Versions = {path: _version(path) for path in map(Path, (OWN_PYTHON, *files))}
+        self._seen: _Versions = self._loaded
+        self._seen_at = time.monotonic()
 
     @property
     def is_replaced(self) -> bool:
         """True if a file is another or gone; one that cannot be read now is left alone."""
         return self._is_replaced(self._look())
-
-    def _look(self) -> dict[Path, tuple[int, int, int] | None]:
-        return {path: file_fingerprint(path) for path in self._loaded}
-
-    def _is_replaced(self, seen: Mapping[Path, tuple[int, int, int] | None]) -> bool:
-        return any(
-            seen[path] != loaded and (seen[path] is not None or not may_exist(path))
-            for path, loaded in self._loaded.items()
-        )
 
     def is_update_complete(self) -> bool:
         """True if the code was replaced, and calls have seen no other change for `SETTLED_S`."""
@@ -47,3 +41,23 @@ class LoadedCode:
         if seen != self._seen:
             self._seen, self._seen_at = seen, now
         return now - self._seen_at >= SETTLED_S and self._is_replaced(seen)
+
+    def _look(self) -> _Versions:
+        return {path: _version(path) for path in self._loaded}
+
+    def _is_replaced(self, seen: _Versions) -> bool:
+        return any(
+            seen[path] != loaded and (seen[path] is not None or not may_exist(path))
+            for path, loaded in self._loaded.items()
+        )
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Modification time in ns and size; `None` if the file cannot be read. Its inode may change on a network
+    file system though nobody wrote.
+    """
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_mtime_ns, info.st_size

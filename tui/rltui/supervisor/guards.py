@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
 """Pause between two checks of the folder, the socket, or idleness."""
-_UPDATE_INTERVAL_S = 5.0
+_UPDATE_INTERVAL_S = 10.0
 """Pause between two looks at the code."""
 _RENEWAL_INTERVAL_S = 600.0
 """Pause between two attempts to have a new supervisor started after an update."""

@@ -48,7 +48,7 @@ class SupervisorClient(SupervisorApi):
         connection, whereupon the supervisor refuses every change.
         """
         self.record = record
-        self._may_start = may_start
+        self._may_start = self._may_replace = may_start
         self._down: Down | None = None
         """The end that its last supervisor told of."""
         self.is_away = asyncio.Lock()
@@ -121,9 +121,10 @@ class SupervisorClient(SupervisorApi):
             if not self._may_start:
                 raise not_running(self.record.name) from None
             reader, writer, hello = await self._connect_to_new()
-        if self._may_start and is_outdated(hello):
+        if self._may_replace and is_outdated(hello):
             writer.close()
-            reader, writer, _ = await self._connect_to_new()
+            reader, writer, hello = await self._connect_to_new()
+            self._may_replace = not is_outdated(hello)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 if not self._may_start or (self.record.observed and changes_run):

@@ -163,17 +163,23 @@ class Wire:
                 hint=f"to end it: kill -9 {pid}",
             )
 
-    def end_supervisor(self) -> None:
+    def end_supervisor(self) -> bool:
         """End it, and return once its process has ended. Its components keep running; the next supervisor
-        finishes what it had in hand.
+        finishes what it had in hand. False if it is out of reach, in another PID namespace.
+
+        Raises:
+            RltuiError: as `wait_for_end`.
         """
-        with suppress(ProcessLookupError):  # somebody else did
-            process = os.pidfd_open(self.server_pid())
-            try:
-                signal.pidfd_send_signal(process, signal.SIGTERM)
-            finally:
-                os.close(process)
+        if (pid := self.server_pid()) <= 0:
+            return False
+        with suppress(ProcessLookupError):  # somebody else ended it
+            os.kill(pid, signal.SIGTERM)
+        self._socket.settimeout(END_TIMEOUT_S)
+        with suppress(OSError):
+            while self._file.readline():  # until it hangs up, which also tells its end without a pidfd
+                continue
         self.wait_for_end()
+        return True
 
     def close(self) -> None:
         self._file.close()
