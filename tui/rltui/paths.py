@@ -74,7 +74,7 @@ def socket_path(experiment: str, output_dir: str) -> Path:
     Raises:
         RltuiError: as `runtime_dir`.
     """
-    name = _socket_name(experiment, output_dir)
+    name = socket_name(experiment, output_dir)
     return _usable_dir(name)[0] / name
 
 
@@ -82,7 +82,7 @@ def socket_candidates(experiment: str, output_dir: str) -> list[Path]:
     """Paths on which it may listen: started from a shell with other variables, or after a folder had
     vanished.
     """
-    name = _socket_name(experiment, output_dir)
+    name = socket_name(experiment, output_dir)
     return [folder / name for folder in socket_dirs()]
 
 
@@ -141,7 +141,7 @@ def _unusable_reason(folder: Path) -> str | None:
     return f"{folder} is not your private folder (it must be a folder, not a link, with mode 700)"
 
 
-def _socket_name(experiment: str, output_dir: str) -> str:
+def socket_name(experiment: str, output_dir: str) -> str:
     """Unique by name and folder: users of several state folders may have one name twice, never both."""
     return f"{experiment}-{zlib.crc32(os.fsencode(output_dir)):08x}.sock"
 

@@ -152,6 +152,7 @@ def wrap(line: str, width: int | None) -> list[str]:
     return [style_like(line.lstrip(), piece) for piece in pieces]
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def width_of(text: str) -> int:
     """Number of cells that the text takes on a terminal."""
     text = strip_style(text)

@@ -22,6 +22,7 @@ from rltui.services.experiment.registry import (
     known_experiments,
     names_with_socket,
 )
+from rltui.services.own_files import entry_names
 
 _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05
@@ -102,11 +103,11 @@ def with_processes(records: Iterable[ExperimentRecord]) -> list[ExperimentRecord
     from rltui.services.processes import living_output_dirs  # not needed where one is named
 
     folders = living_output_dirs()
+    sockets = {name for folder in paths.socket_dirs() for name in entry_names(folder)}
     return [
         record
         for record in records
-        if record.output_dir in folders
-        or any(map(Path.exists, paths.socket_candidates(record.name, record.output_dir)))
+        if record.output_dir in folders or paths.socket_name(record.name, record.output_dir) in sockets
     ]
 
 

@@ -23,10 +23,13 @@ from rltui.services.experiment.files import (
     same_folder,
     with_new_location,
 )
-from rltui.services.own_files import is_text, read_own, write_atomically
+from rltui.services.experiment.known_records import KnownRecords, file_mark
+from rltui.services.own_files import entry_names, is_text, read_own, write_atomically
 
 _SOCKET_NAME = re.compile(r"(.+)-[0-9a-f]{8}\.sock")
 _INDEX_TIMEOUT_S = 0.5
+_MANY = 100
+"""Length of a list from which on it is worth opening the index for what was read before."""
 _GENERIC_STEMS = frozenset({"rl", "sft"})
 """File names that say nothing about their content."""
 
@@ -44,10 +47,14 @@ def listed_experiments() -> list[ExperimentRecord | BrokenExperiment]:
     """The user's list without experiments whose folder belongs to another by now: broken ones, then the
     newest first.
     """
-    folder = list_dir()
-    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    names = sorted(filter(NAME_PATTERN.fullmatch, entry_names(list_dir())))
     is_running = _running_check()
-    entries = [_read_listed(name, is_running) for name in names if NAME_PATTERN.fullmatch(name)]
+    if len(names) < _MANY:
+        entries = [_read_listed(name, is_running) for name in names]
+    else:
+        known = KnownRecords.of_user()
+        entries = [known.record(name) or _read_listed(name, is_running, known) for name in names]
+        known.save(names)
     broken = [experiment for experiment in entries if isinstance(experiment, BrokenExperiment)]
     records = [experiment for experiment in entries if isinstance(experiment, ExperimentRecord)]
     return [*broken, *sorted(records, key=lambda record: record.created_at, reverse=True)]
@@ -97,20 +104,28 @@ def experiment_above(folder: Path) -> ExperimentRecord | None:
     return None
 
 
-def _read_listed(name: str, is_running: Callable[[str], bool]) -> ExperimentRecord | BrokenExperiment | None:
-    """Combine the list and the folder.
+def _read_listed(
+    name: str, is_running: Callable[[str], bool], known: KnownRecords | None = None
+) -> ExperimentRecord | BrokenExperiment | None:
+    """Combine the list and the folder. Where they agree, `known` gets to know.
 
     The copy on the list replaces a damaged record; a deleted one only while something of the experiment
     lives, since people forget an experiment by deleting its folder.
     """
     list_entry, output_dir = list_dir() / name, None
     try:
+        entry_mark = file_mark(list_entry)
         content = read_own(list_entry)
         copy = copy_on_list(content)
         record: ExperimentRecord | None = copy
         output_dir = copy.output_dir
+        own_mark = file_mark(copy.control.record_file)
         with contextlib.suppress(ConfigError):  # a damaged one: the copy counts
-            record = copy if copy.control.holds(content) else copy.control.read_record()
+            if copy.control.holds(content):
+                if known is not None:
+                    known.add(name, content, entry_mark, own_mark)
+            else:
+                record = copy.control.read_record()
     except FileNotFoundError:
         return None
     except RltuiError as error:

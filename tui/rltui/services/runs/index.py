@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS head (
     stamp INTEGER NOT NULL, is_whole INTEGER NOT NULL, list_seen INTEGER NOT NULL
 );
 INSERT INTO head SELECT 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM head);
+CREATE TABLE IF NOT EXISTS listed (name TEXT PRIMARY KEY, mark TEXT NOT NULL, record BLOB NOT NULL);
 """
 _EARLIER_SCHEMA = 5
 _FROM_EARLIER = """
@@ -199,31 +200,35 @@ class RunIndex:
         """The runs that a query means, in its order and in the states that every place shows, at most
         `limit`.
         """
-        with self._current() as connection:
-            return _parsed(query.run(connection, "stated_row", -1 if limit is None else limit))
+        with self._current() as (connection, current):
+            records = query.run(connection, "id, row", -1 if limit is None else limit)
+        return _parsed([(current.get(id_, row),) for id_, row in records])
 
     def select_ids(self, query: RunQuery) -> list[str]:
         """The ids of those that `select` gives."""
-        with self._current() as connection:
+        with self._current() as (connection, _):
             return [id_ for (id_,) in query.run(connection, "id")]
 
     def count(self, query: RunQuery) -> int:
         """The number of those that `select` gives."""
-        with self._current() as connection:
+        with self._current() as (connection, _):
             return int(query.run(connection, "count(*)")[0][0])
 
     @contextmanager
-    def _current(self) -> Iterator[sqlite3.Connection]:
-        """A connection whose view `current` has what `current_rows` changes."""
+    def _current(self) -> Iterator[tuple[sqlite3.Connection, Mapping[str, bytes]]]:
+        """A connection whose view `current` has what `current_rows` changes, and that by id."""
         entries = orjson.dumps([*saved_entries()]).decode()
         with self._connection_or_error() as connection:
-            statement = "SELECT row FROM run WHERE is_alive OR entry IN (SELECT value FROM json_each(?))"
+            concerned = "SELECT id FROM run WHERE is_alive OR entry IN (SELECT value FROM json_each(?))"
+            statement = f"SELECT row FROM run WHERE id IN ({concerned})"  # noqa: S608
             rows = _parsed(connection.execute(statement, (entries,)))
             states = zip(rows, current_rows(rows), strict=True)
-            changed = [(row.id, orjson.dumps(current)) for row, current in states if current is not row]
+            changed: dict[str, bytes] = {
+                row.id: orjson.dumps(current) for row, current in states if current is not row
+            }
             connection.execute("DELETE FROM current_row")
-            connection.executemany("INSERT INTO current_row VALUES (?, ?)", changed)
-            yield connection
+            connection.executemany("INSERT INTO current_row VALUES (?, ?)", changed.items())
+            yield connection, changed
 
     def configs(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Id of a run → its config as it last ran, flat, by knob name."""
@@ -323,6 +328,22 @@ class RunIndex:
             self._connection.close()
             self._connection = None
 
+    # --- the list of experiments (`services/experiment/known_records.py`) ---------------------------------
+
+    def listed(self) -> dict[str, tuple[str, bytes]]:
+        """Name of an experiment → the mark of its files, and its record as JSON."""
+        return {name: (mark, record) for name, mark, record in self._select("SELECT * FROM listed")}
+
+    def keep_listed(self, entries: Mapping[str, tuple[str, bytes]], names: Iterable[str]) -> None:
+        """Add or replace these, and forget those whose names are not among `names`."""
+        values = [(name, *entry) for name, entry in entries.items()]
+        with self._writing() as (connection, _):
+            connection.executemany("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
+            connection.execute(
+                "DELETE FROM listed WHERE name NOT IN (SELECT value FROM json_each(?))",
+                (orjson.dumps([*names]).decode(),),
+            )
+
     # --- notes of where the runs are ----------------------------------------------------------------------
 
     def noted_ids(self) -> list[RunId]:
@@ -415,7 +436,7 @@ class RunIndex:
                 raise sqlite3.DatabaseError(f"its version is {version}, this rltui supports {_SCHEMA}")
             if version == 0:
                 self._make_tables(connection)
-            connection.execute("SELECT stamp, is_whole, list_seen FROM head").fetchone()
+            connection.execute("SELECT stamp, is_whole, list_seen FROM head, listed").fetchone()
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.executescript(CURRENT)
         except BaseException:

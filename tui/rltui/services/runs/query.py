@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS run (
 CREATE INDEX IF NOT EXISTS run_name ON run (name);
 CREATE INDEX IF NOT EXISTS run_folder ON run (folder);
 CREATE INDEX IF NOT EXISTS run_stamp ON run (stamp);
+CREATE INDEX IF NOT EXISTS run_order ON run (is_alive, at, id, entry, archived_at, trashed_at, name);
 """
 """What lists are ordered and cut by is a column (`columns_of`); `row` and `config` are JSON; `mark`: what the
 row was made from.
@@ -41,13 +42,11 @@ INSERT INTO run VALUES (
 CURRENT = """
 CREATE TEMP TABLE current_row (id TEXT PRIMARY KEY, row BLOB NOT NULL);
 CREATE TEMP VIEW stated AS
-    SELECT run.*, COALESCE(current_row.row, run.row) AS stated_row
-    FROM run LEFT JOIN current_row ON current_row.id = run.id;
-CREATE TEMP VIEW current AS
-    SELECT *, CASE WHEN json_valid(CAST(stated_row AS TEXT)) THEN CAST(stated_row AS TEXT) END AS document
-    FROM stated;
+    SELECT *, CAST(COALESCE((SELECT row FROM current_row WHERE id = run.id), row) AS TEXT) AS text FROM run;
+CREATE TEMP VIEW current AS SELECT *, CASE WHEN json_valid(text) THEN text END AS document FROM stated;
 """
-"""The table with the rows that `current_row` has instead of some. The document of a damaged row is NULL."""
+"""The table; its documents are the rows, or those that `current_row` has instead, NULL for a damaged row.
+"""
 
 
 @dataclass(frozen=True, slots=True)
