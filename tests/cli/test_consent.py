@@ -20,7 +20,7 @@ def test_nobody_is_asked_about_what_an_error_forbids() -> None:
     request, arguments = Request(action="restart"), Arguments(yes=False)
     with pytest.raises(UsageError, match="not confirmed"):
         require_plan_consent(COSTLY, request, arguments)
-    forbidden = COSTLY.model_copy(update={"problems": (ERROR,)})
+    forbidden = COSTLY.replace(problems=(ERROR,))
     assert require_plan_consent(forbidden, request, arguments).accepts is Loss.INTERVAL
 
 

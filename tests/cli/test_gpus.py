@@ -21,12 +21,12 @@ NOW = 1_800_000_000.0
 
 def process(pid: int, gib: float | None, **values: object) -> GpuProcess:
     used = None if gib is None else int(gib * GIB)
-    return GpuProcess.model_validate({"pid": pid, "used_bytes": used, **values})
+    return GpuProcess.from_plain({"pid": pid, "used_bytes": used, **values})
 
 
 def share(owner: str, gib: float, *pids: int, **values: object) -> GpuShare:
     used = int(gib * GIB)
-    return GpuShare.model_validate({"owner": owner, "used_bytes": used, "pids": pids, **values})
+    return GpuShare.from_plain({"owner": owner, "used_bytes": used, "pids": pids, **values})
 
 
 SHARED = GpuDevice(
@@ -136,7 +136,7 @@ def test_figures_that_are_missing_are_left_out_or_marked() -> None:
 
 
 def test_no_text_acts_on_the_terminal() -> None:
-    evil = SHARED.model_copy(update={"name": "\x1b[2JH200\x1b]0;x\x07"})
+    evil = SHARED.replace(name="\x1b[2JH200\x1b]0;x\x07")
     lines = report_lines(GpuReport(available=True, devices=(evil,)), width=None, now=NOW)
     assert all(line.isprintable() for line in lines)
     assert "· ␛[2JH200␛]0;x␇ ·" in lines[0]

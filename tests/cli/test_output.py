@@ -6,12 +6,12 @@ import datetime
 from dataclasses import dataclass
 
 import pytest
-from pydantic import BaseModel
 
+from rltui.base.values import Value
 from rltui.cli.output import print_csv, print_json, print_json_stream
 
 
-class Model(BaseModel):
+class Model(Value):
     name: str
 
 

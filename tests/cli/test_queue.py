@@ -73,7 +73,7 @@ def test_an_entry_of_an_older_version_is_queued_again_from_any_folder(
         id="a", name="a", folder=str(tmp_path / "out"), words=("run.toml", "-l", "job.toml"),
         overrides=("--lr", "2.0"), surroundings="s", added_at=1.0,
     )  # fmt: skip
-    change_queue(lambda queue: queue.model_copy(update={"surroundings": {"s": around}}).with_entries([old]))
+    change_queue(lambda queue: queue.replace(surroundings={"s": around}).with_entries([old]))
     assert main(["queue", "retry", "a", "--set", "seed=5"]) == 0
     (entry,) = read_queue().entries
     assert entry.request is not None

@@ -99,7 +99,7 @@ FOLDERS: Mapping[str, Folder] = {
     "stopped": Folder("stopped", "stop_requested"),
     "stopped-after-all": Folder("done", "steps_done", steps=20),
     "down": Folder("stopped", "down", down=BY_ADA),
-    "down-idle": Folder("stopped", "stop_requested", down=BY_ADA.model_copy(update={"idle": True})),
+    "down-idle": Folder("stopped", "stop_requested", down=BY_ADA.replace(idle=True)),
     "down-then-reboot": Folder("stopped", "down", down=Down(by="ada", at=ENDED), boot="earlier"),
     "down-after-all": Folder("done", "steps_done", steps=20, down=BY_ADA),
     "failed": Folder("failed", "component_failed", ("trainer",), (STOPPED, STOPPED, FAILED)),
@@ -239,7 +239,7 @@ class Places:
         assert (exit_, f" · {told}" in output.splitlines()[0]) == (exit_code(state, reason), True), output
         assert reason.text in output or state in ("stopped", "starting", "stopping", "failed", "stalled")
         if "problem" not in status:
-            header = header_line(Status.model_validate({**status, "created_at": None}), 400).plain
+            header = header_line(Status.from_plain({**status, "created_at": None}), 400).plain
             assert f" · {told}" in header, (name, "header")
             if is_described:
                 assert self._command("describe", name)[1].splitlines()[0] == f"{name} · {told}"

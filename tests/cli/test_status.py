@@ -24,7 +24,7 @@ from rltui.core.experiment.states import ComponentState
 
 
 def told(sentences: Sentences, status: Status, now: float) -> list[str]:
-    return [line.partition(" ")[2] for line in sentences.about(status.model_dump(mode="json"), now)]
+    return [line.partition(" ")[2] for line in sentences.about(status.to_plain(), now)]
 
 
 def test_a_sentence_for_each_change() -> None:
@@ -56,13 +56,13 @@ def test_steps_are_not_told_all_the_time() -> None:
     status = running_status()
 
     def at(step: int, later_s: float) -> list[str]:
-        moved = status.model_copy(update={"step": step})
+        moved = status.replace(step=step)
         return [line for line in told(sentences, moved, NOW + later_s) if line.startswith("step ")]
 
     assert at(3, 0)[0].startswith("step 3")
     assert at(4, 5) == []
     assert at(9, 61)[0].startswith("step 9")
-    status = status.model_copy(update={"alive": False})
+    status = status.replace(alive=False)
     assert at(20, 62)[0].startswith("step 20"), "the last one is"
     assert at(20, 63) == at(20, 200) == []
 
@@ -86,7 +86,7 @@ def test_the_watch_in_its_shapes(
     own_user: Path, tmp_path: Path, statuses: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_finished_run(tmp_path / "out" / "one")
-    seen = [each.model_dump(mode="json") for each in (waiting_status(), running_status())]
+    seen = [each.to_plain() for each in (waiting_status(), running_status())]
     statuses += seen
     assert main(["status", "-w", "--json"]) == 130
     documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
@@ -129,16 +129,16 @@ def test_only_changed_lines_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_document_has_one_word_for_the_state_and_few_points() -> None:
     running = running_status()
-    told = document(running.model_dump(mode="json"))
+    told = document(running.to_plain())
     assert (told["state"], told["alive"], told["reason"]["code"]) == ("running", True, "jobs_run")
-    told = document(with_state(component_failed(running)).model_dump(mode="json"))
+    told = document(with_state(component_failed(running)).to_plain())
     assert (told["state"], told["alive"]) == ("failed", True)
     assert told["reason"]["components"] == ["trainer"]
 
     curve = tuple((step, step / 400) for step in range(1, 401))
     rewards = tuple(reward for _, reward in curve)[-200:]
-    progress = running.progress.model_copy(update={"curve": curve, "rewards": rewards})
-    long = document(running.model_copy(update={"progress": progress}).model_dump(mode="json"))["progress"]
+    progress = running.progress.replace(curve=curve, rewards=rewards)
+    long = document(running.replace(progress=progress).to_plain())["progress"]
     assert [len(long["curve"]), len(long["rewards"])] == [20, 20]
     assert [long["curve"][0], long["curve"][-1], long["rewards"][-1]] == [[1, 0.0025], [400, 1.0], 1.0]
     assert long["left_out"] == {"rewards": 180, "curve": 380, "all": "rltui metrics reward --json"}
@@ -147,7 +147,7 @@ def test_a_document_has_one_word_for_the_state_and_few_points() -> None:
 def component_failed(status: Status) -> Status:
     """As `status`, its trainer failed."""
     parts = tuple(
-        each.model_copy(update={"state": ComponentState.FAILED}) if each.id == "trainer" else each
+        each.replace(state=ComponentState.FAILED) if each.id == "trainer" else each
         for each in status.components
     )
-    return status.model_copy(update={"components": parts})
+    return status.replace(components=parts)

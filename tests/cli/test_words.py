@@ -31,7 +31,7 @@ from rltui.views.component import host_texts
 
 
 def lines(status: Status) -> list[str]:
-    return as_text(status.model_dump(mode="json"), NOW).splitlines()
+    return as_text(status.to_plain(), NOW).splitlines()
 
 
 def test_status_counts_down_to_the_next_start() -> None:
@@ -61,7 +61,7 @@ def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
 
 
 def test_the_command_of_a_remedy_is_one_for_a_shell() -> None:
-    edits = {"a b": None, "trainer.model.ac": True}
+    edits: dict[str, bool | int | float | str | None] = {"a b": None, "trainer.model.ac": True}
     assert remedy_command(Remedy(title="", reason="", edits=edits)) == (
         "rltui set --unset 'a b' trainer.model.ac=true --restart"
     )
@@ -76,7 +76,7 @@ def test_status_says_why_something_counts_as_stalled() -> None:
 
 def test_status_says_who_took_it_down_and_what_could_not_be_ended() -> None:
     down = Down(by="ada, pid 7 on pts/3", at=NOW, complete=True, left=("pid 9 dd is in D",))
-    status = running_status().model_copy(update={"state": "stopped", "alive": False, "down": down})
+    status = running_status().replace(state="stopped", alive=False, down=down)
     assert any(line.startswith("  shut down by ada, pid 7 on pts/3, ") for line in lines(status))
     assert "  ⚠ could not be ended: pid 9 dd is in D" in lines(status)
 
@@ -100,7 +100,7 @@ class ScriptedWire:
 
     def events(self, kind: str) -> Any:
         assert kind == "status"
-        yield from (status.model_dump(mode="json") for status in self._statuses)
+        yield from (status.to_plain() for status in self._statuses)
 
 
 def settle(*statuses: Status) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def test_figures_that_only_tick_are_not_told_again(capsys: pytest.CaptureFixture
     def waiting(free: str) -> Status:
         status = running_status()
         reason = GPU_REASON.replace("12.1", free)
-        held = status.components[0].model_copy(update={"state": ComponentState.WAITING, "reason": reason})
-        return status.model_copy(update={"components": (held, *status.components[1:])})
+        held = status.components[0].replace(state=ComponentState.WAITING, reason=reason)
+        return status.replace(components=(held, *status.components[1:]))
 
     settle(waiting("12.1"), waiting("12.2"), waiting("13.0"), running_status())
     assert capsys.readouterr().err.count("waiting for GPU 0") == 1
@@ -140,11 +140,9 @@ def queued_status() -> Status:
     trainer = (
         running_status()
         .components[2]
-        .model_copy(
-            update={"state": ComponentState.STARTING, "pid": None, "host": host, "started_at": NOW - 180.0}
-        )
+        .replace(state=ComponentState.STARTING, pid=None, host=host, started_at=NOW - 180.0)
     )
-    return running_status().model_copy(update={"components": (*running_status().components[:2], trainer)})
+    return running_status().replace(components=(*running_status().components[:2], trainer))
 
 
 def test_what_waits_in_a_queue_elsewhere_is_told_and_not_waited_for(
@@ -168,7 +166,7 @@ def test_a_host_that_does_not_answer_is_told_first() -> None:
         lost_at=NOW - 90.0,
         problem="Connection refused",
     )
-    assert host_texts(host.model_dump(), NOW) == [
+    assert host_texts(host.to_plain(), NOW) == [
         "⚠ no answer for 1m30s: Connection refused",
         "job 12 on n1",
         "start 2",

@@ -133,10 +133,10 @@ def test_what_starts_by_hand_gets_what_the_request_gives(counters: Box, free_por
     refused = counters.run("start", "-c", "eval", "--yes", "--wait")
     assert "a request to start eval must set it" in refused.stderr
     port = unused_port()
-    arguments = {"command": ("sleep", "600"), "port": str(port)}
+    arguments: dict[str, str | tuple[str, ...]] = {"command": ("sleep", "600"), "port": str(port)}
     start = Request(action="start", components=("eval",), given=arguments)
     with Wire(next((counters.root / "run/rltui").glob("one-*.sock"))) as wire:
-        wire.call("execute", start.model_dump(mode="json"))
+        wire.call("execute", start.to_plain())
     first = counters.wait_for("eval", "ready")
     assert (first["manual"], first["port"]) == (True, port)
     os.kill(counters.supervisor_pid(), signal.SIGKILL)

@@ -70,7 +70,7 @@ def test_without_a_driver_it_says_why(box: Box) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("no GPU figures: ")
     assert len(result.stdout.splitlines()) == 1
-    assert GpuReport.model_validate(bare.json("gpus")).available is False
+    assert GpuReport.from_plain(bare.json("gpus")).available is False
 
 
 def test_it_names_device_and_holders(gpu_box: Box) -> None:
@@ -85,7 +85,7 @@ def test_it_names_device_and_holders(gpu_box: Box) -> None:
 
 
 def test_json_is_one_report(gpu_box: Box) -> None:
-    report = GpuReport.model_validate(gpu_box.json("gpus"))
+    report = GpuReport.from_plain(gpu_box.json("gpus"))
     assert report.interval_s is None, "no other reading follows"
     [device] = report.devices
     [process] = device.processes
@@ -97,7 +97,7 @@ def test_json_is_one_report(gpu_box: Box) -> None:
 def test_watching_prints_a_line_for_each_reading_until_ctrl_c(gpu_box: Box) -> None:
     with started(gpu_box, "--json", "--watch", "0.5") as process:
         assert process.stdout is not None
-        reports = [GpuReport.model_validate_json(process.stdout.readline()) for _ in range(3)]
+        reports = [GpuReport.from_json(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=10)
     assert process.returncode == 130
@@ -173,7 +173,7 @@ def test_with_a_name_it_is_what_the_supervisor_sees(gpu_box: Box) -> None:
     with started(box, "one", "--json", "--watch", "0.5") as process:
         assert process.stdout is not None
         for _ in range(2):
-            assert GpuReport.model_validate_json(process.stdout.readline()).available
+            assert GpuReport.from_json(process.stdout.readline()).available
     assert box.run("gpus", "none").returncode == 2
     assert box.run("down", "one").returncode == 0
     report = box.run("gpus", "one")

@@ -156,7 +156,7 @@ def component(component_id: str, state: ComponentState = READY, **values: object
     base: dict[str, object] = {"id": component_id, "state": state, "writes_run": is_job}
     if state is READY:
         base |= {"pid": 4242, "attempt": 1, "started_at": NOW - 2470, "log": f"/run/{component_id}.log"}
-    return ComponentStatus.model_validate(base | values)
+    return ComponentStatus.from_plain(base | values)
 
 
 def with_state(status: Status) -> Status:
@@ -164,7 +164,7 @@ def with_state(status: Status) -> Status:
     growing = status.alive if status.observed else None
     state, reason = run_state(status.components, down=status.down, is_growing=growing)
     alive = status.alive if status.observed else is_expected(status.components)
-    return status.model_copy(update={"state": state, "reason": reason, "alive": alive})
+    return status.replace(state=state, reason=reason, alive=alive)
 
 
 def running_status(**values: object) -> Status:
@@ -189,7 +189,7 @@ def running_status(**values: object) -> Status:
             eta_s=100,
         ),
     }
-    return with_state(Status.model_validate(base | values))
+    return with_state(Status.from_plain(base | values))
 
 
 def stopped_status() -> Status:
@@ -224,7 +224,7 @@ def gpu_report(count: int = 2) -> GpuReport:
 
 def gpu_process(pid: int, used_gib: float | None, **values: object) -> GpuProcess:
     base: dict[str, object] = {"pid": pid, "used_bytes": None if used_gib is None else int(used_gib * GIB)}
-    return GpuProcess.model_validate(base | values)
+    return GpuProcess.from_plain(base | values)
 
 
 def gpu_device(
@@ -259,7 +259,7 @@ def gpu_device(
         "shares": shares,
         "recent": tuple(min(100, 20 + step) for step in range(40)),
     }
-    return GpuDevice.model_validate(base | values)
+    return GpuDevice.from_plain(base | values)
 
 
 def gpu_histories(report: GpuReport) -> GpuHistories:
@@ -301,7 +301,7 @@ def knob(key: str, value: object, *readers: str, **values: object) -> KnobInfo:
         "kind": "int",
         "readers": readers,
     }
-    return KnobInfo.model_validate(base | values)
+    return KnobInfo.from_plain(base | values)
 
 
 def knob_table(**values: object) -> KnobTable:
@@ -329,7 +329,7 @@ def knob_table(**values: object) -> KnobTable:
             knob("ckpt.interval", 10, train, orch, bounds=(1, None), unit="steps", nullable=True),
         ),
     }  # fmt: skip
-    return KnobTable.model_validate(base | values)
+    return KnobTable.from_plain(base | values)
 
 
 RESTART_PLAN = Plan(
@@ -340,12 +340,10 @@ RESTART_PLAN = Plan(
     reasons=("orchestrator and trainer share the step counter: they restart together",),
     lost=Lost(steps=2, resume_step=10, interval=10),
 )
-SET_PLAN = RESTART_PLAN.model_copy(
-    update={
-        "action": "set",
-        "diff": "--- rl.toml\n+++ rl.toml\n@@ -3,3 +3,3 @@\n [orchestrator]\n-batch_size = 128\n"
-        "+batch_size = 64\n group_size = 16\n",
-    }
+SET_PLAN = RESTART_PLAN.replace(
+    action="set",
+    diff="--- rl.toml\n+++ rl.toml\n@@ -3,3 +3,3 @@\n [orchestrator]\n-batch_size = 128\n"
+    "+batch_size = 64\n group_size = 16\n",
 )
 BLOCKED_PLAN = Plan(
     action="set",
@@ -511,14 +509,14 @@ class FakeExperiment(Experiment):
             for checkpoint in self.checkpoint_report.checkpoints
             if checkpoint.step not in deleted_steps
         )
-        self.checkpoint_report = self.checkpoint_report.model_copy(update={"checkpoints": remaining})
-        return plan.model_copy(update={"done": True})
+        self.checkpoint_report = self.checkpoint_report.replace(checkpoints=remaining)
+        return plan.replace(done=True)
 
     async def bring_back(self, name: str) -> CheckpointReport:
         if self.error:
             raise self.error
         remaining = tuple(folder for folder in self.checkpoint_report.set_aside if folder.name != name)
-        self.checkpoint_report = self.checkpoint_report.model_copy(update={"set_aside": remaining})
+        self.checkpoint_report = self.checkpoint_report.replace(set_aside=remaining)
         return self.checkpoint_report
 
     async def evals(self) -> EvalReport:
@@ -532,18 +530,18 @@ class FakeExperiment(Experiment):
 
     async def cancel_eval(self, id_: str) -> EvalReport:
         remaining = tuple(entry for entry in self.eval_report.queue if entry.id != id_)
-        self.eval_report = self.eval_report.model_copy(update={"queue": remaining})
+        self.eval_report = self.eval_report.replace(queue=remaining)
         return self.eval_report
 
     async def order_evals(self, every: int, request: EvalRequest = ANY_TARGET) -> EvalReport:
         self.evaluated.append(request)
-        self.eval_report = self.eval_report.model_copy(update={"every": every})
+        self.eval_report = self.eval_report.replace(every=every)
         return self.eval_report
 
     async def convert(self, to: BatchUnit | None = None, mean_tokens: float | None = None) -> Conversion:
         if self.error:
             raise self.error
-        return self.converter(mean_tokens).model_copy(update={"to": to})
+        return self.converter(mean_tokens).replace(to=to)
 
     def read_config(self, path: str) -> ConfigText:
         if (text := self.texts.get(path)) is None:

@@ -239,4 +239,4 @@ class FakeRuns(Runs):
         self.queue_requests.append((action, entry, place))
         if action in ("pause", "resume"):
             paused = "by hand" if action == "pause" else ""
-            self.queued = self.queued.model_copy(update={"paused": paused})
+            self.queued = self.queued.replace(paused=paused)

@@ -96,7 +96,7 @@ def test_environments_and_tasksets_are_evaluated_by_what_is_made_for_them() -> N
 
 
 def asked_with(call: EvalCall, *arguments: str) -> EvalCall:
-    return replace(call, request=REQUEST.model_copy(update={"arguments": arguments}))
+    return replace(call, request=REQUEST.replace(arguments=arguments))
 
 
 def test_a_key_of_a_server_is_named_and_never_told() -> None:

@@ -46,7 +46,7 @@ def test_a_want_of_device_memory_has_sizes_and_would_come_again(log: Path) -> No
     cause = find_cause([plain_text(line) for line in log.read_text().splitlines()], COMMON)
     assert cause is not None
     assert cause.memory is not None
-    sizes = cause.memory.model_dump(mode="json", exclude_defaults=True)
+    sizes = {name: value for name, value in cause.memory.to_plain().items() if value not in (None, "", [])}
     assert {"text": cause.text, **sizes} == json.loads(log.with_suffix(".json").read_text())
     assert cause.hopeless
 

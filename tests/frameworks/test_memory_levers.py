@@ -35,7 +35,7 @@ def rows(framework: Framework, files: ConfigFiles) -> tuple[KnobInfo, ...]:
 
 
 def advice(framework: Framework, texts: dict[str, str], component: str, kind: str) -> tuple[Advice, ...]:
-    memory = ALLOCATION if kind == "allocation" else OutOfMemory.model_validate({"kind": kind})
+    memory = ALLOCATION if kind == "allocation" else OutOfMemory.from_plain({"kind": kind})
     return advise(MemoryFailure(memory, rows(framework, parsed(texts)), component, tables=TABLES), LEVERS)
 
 

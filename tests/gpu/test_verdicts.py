@@ -27,7 +27,7 @@ def predicted(box: Box) -> MemoryVerdict:
     check = box.json("check", "rl.toml")
     verdicts = {verdict["component"]: verdict for verdict in check["memory"]}
     assert "inference" in verdicts, check
-    return MemoryVerdict.model_validate(verdicts["inference"])
+    return MemoryVerdict.from_plain(verdicts["inference"])
 
 
 def happens(box: Box, log: Path) -> str:

@@ -126,9 +126,9 @@ def test_a_folder_on_a_disk_that_does_not_answer_holds_up_nobody(
     """Its own folder, the one that it was added in, and that of one that runs."""
     entries = waiting(tmp_path, "abcd")
     dead = ExperimentRequest(workspace=Path("/dead"))
-    entries[1] = entries[1].model_copy(update={"request": dead})
-    entries[2] = entries[2].model_copy(update={"state": "running"})
-    change_queue(lambda queue: queue.model_copy(update={"max_parallel": 4}).with_entries(entries))
+    entries[1] = entries[1].replace(request=dead)
+    entries[2] = entries[2].replace(state="running")
+    change_queue(lambda queue: queue.replace(max_parallel=4).with_entries(entries))
     answers, opened = threading.Event(), fingerprints._open_folder
 
     def slow(folder: str) -> None:
@@ -187,7 +187,7 @@ def test_a_clock_that_was_set_back_holds_up_no_retry(
 ) -> None:
     now = 2e9
     (entry,) = waiting(tmp_path, "a")
-    failed = entry.model_copy(update={"retries": 1}).ended("failed", "it died", now)
+    failed = entry.replace(retries=1).ended("failed", "it died", now)
     change_queue(lambda queue: queue.with_entries([failed]))
     monkeypatch.setattr(time, "time", lambda: now)
     scheduler.look()
@@ -204,7 +204,7 @@ def test_a_fork_is_started_as_a_fork_and_resumed_as_any_run() -> None:
     entry = QueueEntry(
         id="a", name="child", folder="/o/child", request=fork, group="g", devices="1", added_at=1.0
     )
-    assert QueueEntry.model_validate_json(entry.model_dump_json(exclude_defaults=True)) == entry
+    assert QueueEntry.from_json(entry.to_json()) == entry
     first, resumed = (entry.run_request(is_resumed=is_resumed) for is_resumed in (False, True))
     assert (first.name, first.output_dir, first.devices) == ("child", Path("/o/child"), "1")
     assert first.origin == RunOrigin(parent="parent-id", parent_step=20, entry="a", group="g")
@@ -219,7 +219,7 @@ def test_a_fork_is_started_as_a_fork_and_resumed_as_any_run() -> None:
 def test_an_array_is_for_the_first_start_alone() -> None:
     jobs = ExperimentRequest(host_options={"slurm": {"time": "7"}})
     entry = QueueEntry(id="a", name="a", folder="/o/a", request=jobs, array="/arrays/s:0", added_at=1.0)
-    entry = QueueEntry.model_validate_json(entry.model_dump_json())
+    entry = QueueEntry.from_json(entry.to_json().decode())
     assert entry.run_request(is_resumed=False).host_options == {
         "slurm": {"time": "7", "array": "/arrays/s:0"}
     }
@@ -230,7 +230,7 @@ def test_an_entry_of_an_older_version_waits_and_says_what_to_do(
     scheduler: QueueScheduler, tmp_path: Path
 ) -> None:
     old, other = waiting(tmp_path, "ab")
-    old = old.model_copy(update={"request": None, "words": ("rl.toml",)})
+    old = old.replace(request=None, words=("rl.toml",))
     change_queue(lambda queue: queue.with_entries([old, other]))
     scheduler.look()
     assert why(scheduler) == {

@@ -82,7 +82,7 @@ def test_metric_rows(framework: Any, data: st.DataObject) -> None:
     tracker.poll()
     progress = tracker.progress
     assert progress.eta_s is None or 0 <= progress.eta_s < 1e11
-    progress.model_dump_json()
+    progress.to_json().decode()
     tuple(tracker.title_details(fact.component) for fact in framework.progress.facts)
     tuple(non_finite_alerts(tracker.take_non_finite()))
     for name in metric_names(framework):
@@ -132,7 +132,7 @@ def test_lines_of_logs(framework: Any, data: st.DataObject) -> None:
     series = MetricSeries(framework.progress.names)
     for row in metrics.read():
         series.add(row.values)
-    series.progress(20).model_dump_json()
+    series.progress(20).to_json().decode()
     for kind in ("service", "job"):
         spec = ComponentSpec.model_validate({"id": "trainer", "kind": kind, "command": ["true"]})
         explained(ExitInfo(code=1), spec, log, framework.failures)

@@ -90,7 +90,7 @@ async def test_the_command_gets_each_alert_in_order(room: Room) -> None:
         )
         await until(lambda: len(room.delivered_lines) == 4)
     first, second = (json.loads(room.delivered_lines[index]) for index in (0, 2))
-    assert first == {**CRASH.model_dump(mode="json"), "experiment": "one"}
+    assert first == {**CRASH.to_plain(), "experiment": "one"}
     assert (second["kind"], second["text"]) == ("recovered", "a\x00b")
     assert (room.delivered_lines[1], room.delivered_lines[3]) == ("crash trainer", "recovered trainer")
 
@@ -99,7 +99,7 @@ async def test_less_severe_alerts_stay_in_the_tui(room: Room) -> None:
     room.set_command(f'echo "$RLTUI_ALERT_TITLE" >> {room.folder}/told')
     async with room.delivering():
         for severity, title in (("information", "small talk"), ("warning", "hm"), ("error", "oh")):
-            room.events.alert(Alert.model_validate({"severity": severity, "title": title, "text": ""}))
+            room.events.alert(Alert.from_plain({"severity": severity, "title": title, "text": ""}))
         room.events.alert(Alert(kind="finished", severity="information", title="done", text=""))
         await until(lambda: len(room.delivered_lines) == 3)
     assert room.delivered_lines == ["hm", "oh", "done"]
@@ -109,7 +109,7 @@ async def test_a_failing_command_is_journaled_once_until_it_works(room: Room) ->
     room.set_command(f"echo x >> {room.folder}/told; echo no route >&2; exit 7")
     async with room.delivering():
         for number in range(3):
-            room.events.alert(CRASH.model_copy(update={"component": f"c{number}"}))
+            room.events.alert(CRASH.replace(component=f"c{number}"))
         await until(lambda: len(room.delivered_lines) == 3)
         await until(lambda: room.notices)
     assert room.notices == ["alerts by command failed: sh exited 7: no route"]
@@ -124,7 +124,7 @@ async def test_a_slow_sink_holds_up_nobody(room: Room, caplog: pytest.LogCapture
 
     sink = Sink("test", slow, room.events)
     for number in range(alerts.WAITING_ALERTS + 10):
-        sink.put(CRASH.model_copy(update={"title": str(number)}))
+        sink.put(CRASH.replace(title=str(number)))
     assert "too slow, left out: 59" in caplog.text
     may_go.set()
     await until(lambda: len(deliveries) == alerts.WAITING_ALERTS)

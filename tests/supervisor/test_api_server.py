@@ -51,11 +51,11 @@ class FakeSupervisor:
         await self.down.wait()
 
     def current_state(self) -> list[Message]:
-        return [("status", self.status().model_dump_json().encode())]
+        return [("status", self.status().to_json())]
 
     def publish(self, text: str) -> None:
         entry = JournalEntry(at=0.0, kind="note", text=text)
-        self.events.broadcast.publish("journal", lambda: entry.model_dump_json().encode())
+        self.events.broadcast.publish("journal", lambda: entry.to_json())
 
 
 class Client:

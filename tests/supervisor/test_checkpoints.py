@@ -32,12 +32,14 @@ class Room:
     def edit(self, action: str = "set", takes_back: int | None = None, **keys: str) -> int:
         """`keys`: name → value before, `__` for the dots in it."""
         self.number += 1
-        changes = {key.replace("__", "."): (old, "new") for key, old in keys.items()}
+        changes: dict[str, tuple[str | None, str | None]] = {
+            key.replace("__", "."): (old, "new") for key, old in keys.items()
+        }
         file = FileEdit(path="/rl.toml", before="a", after="b", keys=changes)
         text = ", ".join(f"{key} {old} → new" for key, (old, _) in changes.items())
         values = {"number": self.number, "action": action, "words": text, "takes_back": takes_back}
-        record = EditRecord.model_validate({**values, "files": [file]})
-        self.journal.add("edit", text, **record.model_dump(mode="json"))
+        record = EditRecord.from_plain({**values, "files": [file]})
+        self.journal.add("edit", text, **record.to_plain())
         return self.number
 
     def resume(self, step: int | None) -> None:

@@ -31,7 +31,7 @@ async def test_one_decides_at_a_time(supervisor: Supervisor, monkeypatch: pytest
 
     monkeypatch.setattr(Planner, "validate_request", _unchanged)
     monkeypatch.setattr(Planner, "plan_with_edit", plan)
-    requests = (START.model_copy(update={"by": name}) for name in ("one", "two"))
+    requests = (START.replace(by=name) for name in ("one", "two"))
     await asyncio.gather(*map(supervisor.commands.execute, requests), return_exceptions=True)
     assert order == ["one looks", "one decides", "two looks", "two decides"]
 

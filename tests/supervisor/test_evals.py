@@ -34,7 +34,7 @@ class FakeWork:
     async def complete_request(self, request: EvalRequest) -> EvalRequest:
         if request.target.kind == "checkpoint" and self.without_weights:
             raise ConfigError("no weights")
-        return request.model_copy(update={"env": request.env or "e"})
+        return request.replace(env=request.env or "e")
 
     def wait_reason(self, request: EvalRequest) -> str | None:
         return self.waits_for.get(request.target.label)
@@ -48,7 +48,7 @@ class FakeWork:
         self.changes.clear()
 
     async def start(self, running: QueuedEval, tell: Callable[[QueuedEval], None]) -> Evaluation:
-        tell(running.model_copy(update={"why": "loading"}))
+        tell(running.replace(why="loading"))
         if running.request.env == "broken":
             raise RltuiError("it does not start")
         return Evaluation(

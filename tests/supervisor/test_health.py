@@ -47,7 +47,7 @@ class Room:
     def edit(self, time: float, text: str, kind: str = "edit", component: str | None = None) -> None:
         entry = JournalEntry(at=time, kind=kind, text=text, component=component)
         with self.journal_file.open("a") as file:
-            file.write(entry.model_dump_json() + "\n")
+            file.write(entry.to_json().decode() + "\n")
 
     @property
     def new_entries(self) -> list[tuple[str, str]]:

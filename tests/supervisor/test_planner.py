@@ -58,13 +58,13 @@ async def test_what_stops_and_starts_is_validated_first_as_it_would_be(
     changes: dict[str, object], action: str, files: object
 ) -> None:
     """An edit is pinned to the files that it was planned on."""
-    box = Box(RESTART.model_copy(update=changes), edits="set" in action)
-    request = Request.model_validate({"action": action.split()[0], "restart": "and" in action})
+    box = Box(RESTART.replace(**changes), edits="set" in action)
+    request = Request.from_plain({"action": action.split()[0], "restart": "and" in action})
     validated = await box.planner.validate_request(request)
     assert box.planned.call_count == (action not in ("stop", "set")), (
         "nothing to restart, nothing to plan here"
     )
-    assert validated == request.model_copy(update={"base": RESTART.base} if files is NEW else {})
+    assert validated == request.replace(**({"base": RESTART.base} if files is NEW else {}))
     if files is None:
         box.config.validate.assert_not_called()
     else:
@@ -83,7 +83,7 @@ async def test_what_our_rules_refuse_and_the_framework_takes_is_planned_again(
     unasked: bool, accepts: bool
 ) -> None:
     """A dry run does not wait for the framework."""
-    box = Box(RESTART.model_copy(update={"problems": (Problem(message="no", file="/rl.toml"),)}), edits=True)
+    box = Box(RESTART.replace(problems=(Problem(message="no", file="/rl.toml"),)), edits=True)
     box.config.is_accepted.return_value = accepts
     await box.planner.plan(Request(action="set", unasked=unasked))
     assert [call.args for call in box.config.is_accepted.await_args_list] == [(box.made.edit,)] * (

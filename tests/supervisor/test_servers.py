@@ -73,7 +73,7 @@ class Box:
     @property
     def everything(self) -> str:
         """All texts that a person would get."""
-        status = "".join(server.model_dump_json() for server in self.servers.status())
+        status = "".join(server.to_json().decode() for server in self.servers.status())
         return status + repr((self.alerts, self.journal, self.servers.problems(PLAN, is_anew=True)))
 
 

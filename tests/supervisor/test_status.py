@@ -21,7 +21,7 @@ RUNNING = QueuedEval(
     state="running",
     done=24,
 )
-WAITING = RUNNING.model_copy(update={"id": "4", "state": "waiting"})
+WAITING = RUNNING.replace(id="4", state="waiting")
 
 
 def components(supervisor: Supervisor, *evals: QueuedEval) -> dict[str, ComponentStatus]:

@@ -110,7 +110,7 @@ async def test_what_a_failed_plan_was_to_start_says_why_it_does_not(why: str) ->
             box.runner.can_end, reason = False, "trainer cannot be ended"
         case "leftover":
             box.survivors, reason = (Orphan(pid=7, start=1),), "pid 7 cannot be ended"
-            plan = plan.model_copy(update={"free": box.survivors})
+            plan = plan.replace(free=box.survivors)
         case _:
             box.problem, reason = RltuiError("cannot write x", hint="is the disk full?"), "cannot write x"
     box.runner.ends.set()
@@ -266,10 +266,10 @@ def test_a_kill_from_outside_is_no_edits_fault(world: World) -> None:
 
 def test_after_an_undo_nothing_is_watched(world: World) -> None:
     """Finding G1: the next undo takes back another edit."""
-    world.watch.start(EDIT.model_copy(update={"action": "undo"}), Plan(start=("trainer",)))
+    world.watch.start(EDIT.replace(action="undo"), Plan(start=("trainer",)))
     world.become("trainer", FAILED)
     assert world.watch.offer is None
-    world.watch.start(EDIT.model_copy(update={"action": "redo"}), Plan(start=("trainer",)))
+    world.watch.start(EDIT.replace(action="redo"), Plan(start=("trainer",)))
     world.become("trainer", STARTING)
     world.become("trainer", FAILED)
     assert world.watch.offer is not None, "an undo takes back just that"
@@ -277,7 +277,7 @@ def test_after_an_undo_nothing_is_watched(world: World) -> None:
 
 def test_an_offer_ends_with_an_edit_that_was_made_while_no_supervisor_lived(world: World) -> None:
     applied_edit = world.watch.applied_edit
-    world.watch.restore(applied_edit, EDIT.model_copy(update={"number": EDIT.number + 1}))
+    world.watch.restore(applied_edit, EDIT.replace(number=EDIT.number + 1))
     assert world.watch.applied_edit is None
     world.watch.restore(applied_edit, EDIT)
     assert world.watch.applied_edit == applied_edit
@@ -296,7 +296,7 @@ def test_the_next_supervisor_goes_on(world: World) -> None:
     world.become("trainer", READY)
     assert world.watch.applied_edit is not None
     other = World()
-    other.watch.applied_edit = AppliedEdit.model_validate_json(world.watch.applied_edit.model_dump_json())
+    other.watch.applied_edit = AppliedEdit.from_json(world.watch.applied_edit.to_json().decode())
     other.now = world.now + 10.0
     other.become("trainer", FAILED)
     assert other.watch.offer is not None

@@ -17,7 +17,7 @@ def checkpoint(step: int, reward: float, after: float | None, **values: object) 
         "reward_after": after, "evals": {"math": reward * 0.9, "code": reward * 0.7},
         "path": f"{RUN}/checkpoints/step_{step}",
     }  # fmt: skip
-    return Checkpoint.model_validate(base | values)
+    return Checkpoint.from_plain(base | values)
 
 
 REPORT = CheckpointReport(

@@ -44,10 +44,7 @@ OFFER = RollbackOffer(edit="orchestrator.batch_size 128 → 64", component="orch
 
 def config_table(**values: object) -> KnobTable:
     """As of a config with a list, a share of the GPU's memory, keys of no knob, and doubtful values."""
-    knobs = [
-        item.model_copy(update={"control": "fraction"}) if item.key == SHARE else item
-        for item in knob_table().knobs
-    ]
+    knobs = [item.replace(control="fraction") if item.key == SHARE else item for item in knob_table().knobs]
     knobs.append(
         knob(
             "trainer.lora.target_modules", ["q_proj", "k_proj", "v_proj"], "trainer", kind="list",
@@ -98,9 +95,9 @@ def plan_of(request: Request) -> Plan:
         name = key.rpartition(".")[2]
         diff += f"-{name} = old\n" if value is None else f"-{name} = old\n+{name} = {value}\n"
         if key == BATCH and isinstance(value, int):
-            derived = (DERIVED[0].model_copy(update={"value": value // 16}),)
+            derived = (DERIVED[0].replace(value=value // 16),)
             if value == 1:
-                problems.append(WARNING.model_copy(update={"message": "one rollout teaches nothing"}))
+                problems.append(WARNING.replace(message="one rollout teaches nothing"))
         if key == SHARE and isinstance(value, float):
             memory = (verdict(value),)
             if memory[0].is_bad:
@@ -115,7 +112,7 @@ def plan_of(request: Request) -> Plan:
     }  # fmt: skip
     if not request.restart:
         update |= {"stop": (), "start": (), "keep": (), "reasons": ()}
-    return SET_PLAN.model_copy(update=update)
+    return SET_PLAN.replace(**update)
 
 
 CONFLICT = FileConflict(
@@ -136,7 +133,7 @@ class ChangedMeanwhile:
         self._looks += 1
         base = BASE if self._looks == 1 else OTHER_BASE
         conflicts = (CONFLICT,) if request.base == BASE else ()
-        return plan_of(request).model_copy(update={"base": base, "conflicts": conflicts})
+        return plan_of(request).replace(base=base, conflicts=conflicts)
 
 
 def config_experiment(**table: object) -> FakeExperiment:

@@ -23,13 +23,13 @@ def evaluation(number: int, kind: str, label: str, mean: float, **values: object
         "command": ("vf-eval", "reverse-text", "-m", "Qwen3-0.6B", "-n", "20", "-r", "3"),
         "model": "/run/weights/step_20",
     }  # fmt: skip
-    return Evaluation.model_validate(base | values)
+    return Evaluation.from_plain(base | values)
 
 
 def queued(number: int, target: EvalTarget, why: str, **values: object) -> QueuedEval:
     request = EvalRequest(target=target)
     base: dict[str, object] = {"id": str(number), "request": request, "env": "reverse-text", "why": why}
-    return QueuedEval.model_validate(base | values)
+    return QueuedEval.from_plain(base | values)
 
 
 CUT_OFF = "54 of 60 rollouts were cut off; raise --max-tokens"

@@ -14,7 +14,7 @@ def report(*devices: GpuDevice, **values: object) -> GpuReport:
     base: dict[str, object] = {
         "available": True, "driver": "570.124", "devices": devices, "sampled_at": NOW, "interval_s": 1.0,
     }  # fmt: skip
-    return GpuReport.model_validate(base | values)
+    return GpuReport.from_plain(base | values)
 
 
 def budget(utilization: float, total_gib: float) -> tuple[GpuBudget, ...]:

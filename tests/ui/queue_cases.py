@@ -16,7 +16,7 @@ def entry(name: str, **values: object) -> QueueEntry:
         "added_at": NOW - 3600.0,
         "words": ["rl.toml"],
     }
-    return QueueEntry.model_validate(told | values)
+    return QueueEntry.from_plain(told | values)
 
 
 def queue() -> RunQueue:
@@ -40,5 +40,5 @@ def queue() -> RunQueue:
 
 def with_queue(**values: object) -> FakeRuns:
     runs = FakeRuns(running_row("sweep-lr1e-6", metrics={"reward": (0.412, 0.5)}), run_row("base"))
-    runs.queued = queue().model_copy(update=values)
+    runs.queued = queue().replace(**values)
     return runs

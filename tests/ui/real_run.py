@@ -87,7 +87,7 @@ class _SupervisorHere(SupervisorApi):
 
     async def events(self) -> AsyncGenerator[Event, None]:
         async for kind, value in self._broadcast.subscribe(self._current_state()):
-            yield cast(Event, EVENT_MODELS[kind].model_validate_json(value))
+            yield cast(Event, EVENT_MODELS[kind].from_json(value))
 
 
 @dataclass

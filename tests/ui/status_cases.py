@@ -38,7 +38,7 @@ def failed_status() -> Status:
 def done_status() -> Status:
     jobs = ("orchestrator", "trainer")
     exited = [component(job, ComponentState.EXITED, exit_code=0, log=f"/run/{job}.log") for job in jobs]
-    progress = running_status().progress.model_copy(update={"step": 20, "eta_s": None})
+    progress = running_status().progress.replace(step=20, eta_s=None)
     inference = component("inference", kind="service", port=8000)
     return running_status(components=(inference, *exited), progress=progress)
 
@@ -55,13 +55,13 @@ def external_status(**values: object) -> Status:
     server["facts"] = ("KV 41 %", "128 run 12 wait")
     return running_status(
         components=running_status().components[1:],
-        servers=(ServerStatus.model_validate(server | values),),
+        servers=(ServerStatus.from_plain(server | values),),
     )
 
 
 def rising_then_fallen() -> Status:
     curve = tuple((step, 0.98 * min(1.0, step / 150) if step < 420 else 0.03) for step in range(1, 501, 2))
-    progress = running_status().progress.model_copy(update={"step": 500, "max_steps": 1000, "curve": curve})
+    progress = running_status().progress.replace(step=500, max_steps=1000, curve=curve)
     return running_status(progress=progress)
 
 

@@ -30,7 +30,7 @@ async def test_what_goes_wrong_rings_once(
     experiment: FakeExperiment, open_app: Opener, heard: list[str], severity: str
 ) -> None:
     async with open_app(experiment) as pilot:
-        experiment.push(CRASH.model_copy(update={"severity": severity}))
+        experiment.push(CRASH.replace(severity=severity))
         experiment.push(TALK)
         await until(pilot, lambda: len(said(pilot)) == 2)
         assert heard == ["bell"]

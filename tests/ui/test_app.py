@@ -199,7 +199,7 @@ async def test_knob_cursor_survives_new_values(experiment: FakeExperiment, open_
     async with open_app(experiment) as pilot:
         await press(pilot, "ctrl+k")
         table = knob_table()
-        experiment.push(table.model_copy(update={"knobs": (knob("new", 1), *table.knobs)}))
+        experiment.push(table.replace(knobs=(knob("new", 1), *table.knobs)))
         await settle(pilot)
         rows = pilot.app.screen.query_one(KnobRows)
         assert rows.knob is not None
@@ -422,10 +422,8 @@ async def test_a_pending_one_says_why_where_its_output_will_be(open_app: Opener)
 async def test_a_key_shows_the_script_of_a_job_and_of_nothing_else(open_app: Opener) -> None:
     job = HostStatus(where="job 7 on node-1", phase="running", since=1.0, script="/run/rl/job.sh")
     status = running_status()
-    parts = tuple(
-        each.model_copy(update={"host": job if each.id == "trainer" else None}) for each in status.components
-    )
-    experiment = FakeExperiment(status.model_copy(update={"components": parts}), NO_GPU, knob_table())
+    parts = tuple(each.replace(host=job if each.id == "trainer" else None) for each in status.components)
+    experiment = FakeExperiment(status.replace(components=parts), NO_GPU, knob_table())
     async with open_app(experiment) as pilot:
         screen = overview(pilot)
         await press(pilot, "i")

@@ -105,7 +105,7 @@ async def test_a_click_on_the_footer_does_what_the_key_does(open_app: Opener) ->
 async def test_a_click_on_the_header_goes_to_what_tells_more(open_app: Opener) -> None:
     status = running_status()
     curve = tuple((step, step / 20) for step in range(20))
-    status = status.model_copy(update={"progress": status.progress.model_copy(update={"curve": curve})})
+    status = status.replace(progress=status.progress.replace(curve=curve))
     experiment = FakeExperiment(status, gpu_report(), knob_table())
     async with open_app(experiment, size=(160, 40), runs=FakeRuns()) as pilot:
         for words, screen in (
@@ -153,7 +153,7 @@ async def test_another_metric_is_beside_the_rewards_where_there_is_room(open_app
     points = tuple((step, 2.0 - step / 20) for step in range(20))
     curves = {"curve": points, "beside": Curve(title="entropy", points=points)}
     status = running_status()
-    status = status.model_copy(update={"progress": status.progress.model_copy(update=curves)})
+    status = status.replace(progress=status.progress.replace(**curves))
     for width, shown in ((120, True), (90, False)):
         experiment = FakeExperiment(status, gpu_report(), knob_table())
         async with open_app(experiment, size=(width, 40)) as pilot:

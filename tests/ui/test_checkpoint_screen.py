@@ -123,7 +123,7 @@ async def test_what_a_restart_has_set_aside_is_brought_back_by_one_key(open_app:
         await press(pilot, "u")
         assert isinstance(pilot.app.screen, CheckpointScreen), "something runs"
         assert screen.state.status is not None
-        experiment.push(screen.state.status.model_copy(update={"state": "stopped", "alive": False}))
+        experiment.push(screen.state.status.replace(state="stopped", alive=False))
         await settle(pilot)
         for answer in ("enter", "y"):
             assert experiment.checkpoint_report.set_aside, "no is the default"

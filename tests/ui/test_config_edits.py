@@ -109,8 +109,8 @@ async def test_the_framework_has_the_last_word_before_a_value_is_written(open_ap
     own = Problem(severity="error", key=BATCH, message="prime-rl says: not today")
 
     def planner(request: Request) -> Plan:
-        more: dict[str, object] = {"problems": (own,)} if request.thorough else {"asks_more": True}
-        return Plan(action="set", diff="-1\n+2", **more)
+        problems = (own,) if request.thorough else ()
+        return Plan(action="set", diff="-1\n+2", problems=problems, asks_more=not request.thorough)
 
     experiment.planner = planner
     async with open_app(experiment) as pilot:
@@ -134,7 +134,7 @@ async def test_who_waits_too_long_for_the_framework_writes_without_it(
     async def slow(request: Request) -> Plan:
         if request.thorough:
             await never.wait()
-        return (await plan(request)).model_copy(update={"asks_more": True})
+        return (await plan(request)).replace(asks_more=True)
 
     experiment.planner = simple_plan
     monkeypatch.setattr(experiment, "plan", slow)
@@ -154,7 +154,7 @@ async def test_a_rollback_is_offered_once_and_stays_at_hand(open_app: Opener) ->
         assert "orchestrator ended right after this edit: exited 1" in shown(pilot)
         await press(pilot, "enter")
         await see(pilot, Overview)
-        experiment.push(status.model_copy(update={"step": 1}))
+        experiment.push(status.replace(step=1))
         await settle(pilot)
         assert isinstance(pilot.app.screen, Overview)
         await press(pilot, "B", "y")
@@ -173,7 +173,7 @@ async def test_a_rollback_does_not_catch_the_keys_of_a_dialog(open_app: Opener) 
         assert experiment.planned == []
 
 
-COLLAPSE = OFFER.model_copy(update={"reason": "reward collapsed: 0.97 to 0.01", "resume_step": 420})
+COLLAPSE = OFFER.replace(reason="reward collapsed: 0.97 to 0.01", resume_step=420)
 
 
 async def test_after_a_collapse_nobody_is_asked_unless_they_want(open_app: Opener) -> None:

@@ -102,7 +102,7 @@ async def test_the_cursor_comes_along_and_keeps_its_knob(open_app: Opener) -> No
         assert screen.cursor_knob is not None
         assert screen.cursor_knob.key == BATCH
         table = config_table()
-        experiment.push(table.model_copy(update={"knobs": (knob("new.one", 1), *table.knobs)}))
+        experiment.push(table.replace(knobs=(knob("new.one", 1), *table.knobs)))
         await settle(pilot)
         assert screen.cursor_knob.key == BATCH
         assert "new.one" in keys_of(screen)

@@ -52,7 +52,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 
 def test_the_status_tells_of_the_queue() -> None:
-    told = as_text(running_status(evals=REPORT.queue).model_dump(mode="json"), NOW).splitlines()
+    told = as_text(running_status(evals=REPORT.queue).to_plain(), NOW).splitlines()
     assert "  ✦ evaluation 9: checkpoint 40 on reverse-text · 24/60 rollouts" in told
 
 
@@ -72,8 +72,8 @@ def test_what_a_person_types_is_a_target() -> None:
 
 async def test_enter_opens_the_samples_and_esc_comes_back(open_app: Opener, tmp_path: Path) -> None:
     folder = write_old_evaluation(tmp_path)
-    one = REPORT.evaluations[0].model_copy(update={"results": str(folder)})
-    none = REPORT.evaluations[1].model_copy(update={"results": ""})
+    one = REPORT.evaluations[0].replace(results=str(folder))
+    none = REPORT.evaluations[1].replace(results="")
     experiment = with_evals(EvalReport(experiment="x", evaluations=(one, none)))
     async with open_app(experiment) as pilot:
         await open_screen(pilot)

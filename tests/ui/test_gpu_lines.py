@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fakes.experiment import GIB, NO_GPU, NOW, gpu_device, gpu_process, gpu_report
 from tests.ui import gpu_scenarios as scenarios
 
-from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuReport, GpuReservation, GpuShare
+from rltui.core.gpu.report import GpuBudget, GpuDevice, GpuOwner, GpuReport, GpuReservation, GpuShare
 from rltui.ui.widgets.gpu_marks import level_sparkline, mark_cell, memory_bar, owner_marks, share_label
 from rltui.ui.widgets.gpu_panel import gpu_lines, gpu_summary, without_times
 from rltui.views.gpu.account import freeable, short_name, stale_age_s
@@ -71,8 +71,8 @@ def test_bad_verdict_is_said_with_its_figures() -> None:
 
 def test_the_same_verdict_of_several_devices_is_said_once() -> None:
     (verdict,) = scenarios.BAD_VERDICT.verdicts
-    verdicts = (verdict, verdict.model_copy(update={"device": 1}))
-    lines = plain(scenarios.BAD_VERDICT.model_copy(update={"verdicts": verdicts}), 70)
+    verdicts = (verdict, verdict.replace(device=1))
+    lines = plain(scenarios.BAD_VERDICT.replace(verdicts=verdicts), 70)
     assert [line for line in lines if "needs" in line] == [
         "✗ GPU 0, 1: inference needs 12.0 GiB free, 9.1 are free"
     ]
@@ -81,10 +81,10 @@ def test_the_same_verdict_of_several_devices_is_said_once() -> None:
 def test_a_verdict_that_names_its_device_is_told_as_it_is() -> None:
     (verdict,) = scenarios.BAD_VERDICT.verdicts
     verdicts = tuple(
-        verdict.model_copy(update={"device": index, "text": f"inference needs 12.0 GiB free on GPU {index}"})
+        verdict.replace(device=index, text=f"inference needs 12.0 GiB free on GPU {index}")
         for index in range(2)
     )
-    lines = plain(scenarios.BAD_VERDICT.model_copy(update={"verdicts": verdicts}), 70)
+    lines = plain(scenarios.BAD_VERDICT.replace(verdicts=verdicts), 70)
     assert lines[-2:] == [f"✗ {item.text}" for item in verdicts]
 
 
@@ -153,7 +153,7 @@ def test_other_hosts_have_their_name_above() -> None:
 
 def test_other_hosts_are_shown_where_there_is_no_gpu_here() -> None:
     device = scenarios.OTHER_HOST.devices[1]
-    report = NO_GPU.model_copy(update={"devices": (device,), "sources": scenarios.OTHER_HOST.sources})
+    report = NO_GPU.replace(devices=(device,), sources=scenarios.OTHER_HOST.sources)
     lines = plain(report, 100)
     assert lines[0].startswith("No GPUs: the NVIDIA driver is not installed")
     assert lines[1].startswith("node7 ─")
@@ -186,7 +186,7 @@ def test_stale_is_three_intervals(age_s: float, stale: bool) -> None:
 
 
 def test_time_alone_is_no_news() -> None:
-    later = scenarios.OTHER_HOST.model_copy(update={"sampled_at": NOW + 1})
+    later = scenarios.OTHER_HOST.replace(sampled_at=NOW + 1)
     assert later != scenarios.OTHER_HOST
     assert without_times(later) == without_times(scenarios.OTHER_HOST)
 
@@ -227,14 +227,12 @@ def test_bar_shows_every_holder_engines_first() -> None:
     device = GpuDevice(index=0, total_bytes=140 * GIB, used_bytes=92 * GIB, shares=shares, budgets=(budget,))
     assert bar(device, 20) == "█▒┊" + "▒" * 10 + "▨" + "░" * 6
     claim = GpuReservation(experiment="b", component="inference", device="", size_bytes=30 * GIB)
-    claimed = device.model_copy(
-        update={"claims": (claim.model_copy(update={"left_bytes": 28 * GIB}),), "free_bytes": 48 * GIB}
-    )
+    claimed = device.replace(claims=(claim.replace(left_bytes=28 * GIB),), free_bytes=48 * GIB)
     assert bar(claimed, 20) == "█▒┊" + "▒" * 10 + "▨" + "╌" * 4 + "░" * 2
     for count in (1, MANY):
         lines = plain(GpuReport(available=True, devices=(claimed,) * count), 60)
         assert any(f"╌ +{28 * count}" in line and "b/inference" in line for line in lines)
-    unknown = device.model_copy(update={"claims": (claim.model_copy(update={"size_bytes": 0}),)})
+    unknown = device.replace(claims=(claim.replace(size_bytes=0),))
     assert any(
         "╌ +? b/inference" in line for line in plain(GpuReport(available=True, devices=(unknown,)), 28)
     )
@@ -245,7 +243,9 @@ SIZES = st.integers(0, 90 * GIB)
 
 @st.composite
 def devices(draw: st.DrawFn) -> GpuDevice:
-    owners = draw(st.lists(st.sampled_from(["orphan", "mine", "other", "unknown"]), unique=True))
+    owners: list[GpuOwner] = draw(
+        st.lists(st.sampled_from(["orphan", "mine", "other", "unknown"]), unique=True)
+    )
     shares = [GpuShare(owner=owner, used_bytes=draw(SIZES)) for owner in owners]
     shares += [
         GpuShare(owner="component", component=name, used_bytes=draw(SIZES), peak_bytes=draw(SIZES))
@@ -275,7 +275,7 @@ def test_bars_have_their_width(device: GpuDevice, width: int) -> None:
 
 @given(devices())
 def test_everybody_has_a_cell(device: GpuDevice) -> None:
-    without_budgets = device.model_copy(update={"budgets": ()})
+    without_budgets = device.replace(budgets=())
     marks = owner_marks(GpuReport(available=True, devices=(without_budgets,)))
     if device.total_bytes:
         holders = {marks[share_label(share)].glyph for share in device.shares if share.used_bytes}

@@ -248,7 +248,7 @@ async def test_a_reading_grows_old_without_any_event(experiment: FakeExperiment,
         assert pilot.app.screen.query_one(GpuBars).is_stale
         await press(pilot, "3")
         assert "12s old" in screen_text(pilot)
-        experiment.push(scenarios.TWO.model_copy(update={"sampled_at": now}))
+        experiment.push(scenarios.TWO.replace(sampled_at=now))
         await until(pilot, lambda: "old" not in screen_text(pilot))
         await press(pilot, "1")
         assert not pilot.app.screen.query_one(GpuBars).is_stale
@@ -267,9 +267,9 @@ async def test_only_changed_lines_are_painted(open_app: Opener, monkeypatch: pyt
             return refresh(*regions, **options)
 
         monkeypatch.setattr(bars, "refresh", note)
-        hotter = scenarios.EIGHT.devices[2].model_copy(update={"utilization": 0.11})
+        hotter = scenarios.EIGHT.devices[2].replace(utilization=0.11)
         devices = (*scenarios.EIGHT.devices[:2], hotter, *scenarios.EIGHT.devices[3:])
-        experiment.push(scenarios.EIGHT.model_copy(update={"devices": devices, "sampled_at": NOW + 1}))
+        experiment.push(scenarios.EIGHT.replace(devices=devices, sampled_at=NOW + 1))
         await until(pilot, lambda: painted)
         assert painted == [2]
 

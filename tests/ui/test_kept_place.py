@@ -159,7 +159,7 @@ async def test_all_knobs_are_listed_those_that_are_turned_most_first(open_app: O
     """Finding U16: "… 41 more" stood above 15 empty rows."""
     table = knob_table()
     many = tuple(knob(f"more.k{number}", number, main=False) for number in range(10))
-    table = table.model_copy(update={"knobs": (*many, *table.knobs)})
+    table = table.replace(knobs=(*many, *table.knobs))
     experiment = FakeExperiment(running_status(), table)
     async with open_app(experiment, size=(150, 60)) as pilot:
         rows = overview(pilot).query_one(KnobRows)
@@ -174,8 +174,8 @@ async def test_the_cursor_is_on_the_first_knob_in_whatever_order_tables_arrive(o
     """A table that does not know yet what changed may arrive first: the same is shown in the end."""
     runs = FakeRuns()
     known = knob_table()
-    unchanged = tuple(item.model_copy(update={"running": item.value}) for item in known.knobs)
-    experiment = FakeExperiment(running_status(), known.model_copy(update={"knobs": unchanged}))
+    unchanged = tuple(item.replace(running=item.value) for item in known.knobs)
+    experiment = FakeExperiment(running_status(), known.replace(knobs=unchanged))
     async with open_app(experiment, runs=runs) as pilot:
         rows = overview(pilot).query_one(KnobRows)
         assert rows.key == "max_steps" == rows.keys[0]
@@ -185,6 +185,6 @@ async def test_the_cursor_is_on_the_first_knob_in_whatever_order_tables_arrive(o
         await leave(pilot)
         assert "knob" not in runs.saved_values[f"run-{experiment.run_id}"]
         await press(pilot, "ctrl+k")
-        experiment.push(known.model_copy(update={"knobs": unchanged}))
+        experiment.push(known.replace(knobs=unchanged))
         await until(pilot, lambda: rows.keys[0] == "max_steps")
         assert rows.key == "orchestrator.batch_size", "someone is there"

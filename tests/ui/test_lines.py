@@ -78,11 +78,11 @@ def test_header_has_no_stale_figures() -> None:  # B4
     running = running_status()
     assert "tok/s" in header_line(running, 200).plain
     assert "ETA" in header_line(running, 200).plain
-    trainer = running.components[-1].model_copy(update={"state": ComponentState.FAILED})
-    failed = with_state(running.model_copy(update={"components": (*running.components[:-1], trainer)}))
+    trainer = running.components[-1].replace(state=ComponentState.FAILED)
+    failed = with_state(running.replace(components=(*running.components[:-1], trainer)))
     done = done_status()
     assert "✓ done · inference still up" in header_line(done, 100).plain
-    for status in (done, failed, running.model_copy(update={"state": "stopped"})):
+    for status in (done, failed, running.replace(state="stopped")):
         line = header_line(status, 200).plain
         assert "tok/s" not in line
         assert "ETA" not in line
@@ -92,8 +92,8 @@ def test_header_has_no_stale_figures() -> None:  # B4
 def test_header_says_that_a_run_does_not_learn() -> None:  # B1
     status = running_status()
     concern = HealthIssue(word="reward collapsed", text="…")
-    progress = status.progress.model_copy(update={"concerns": (concern,)})
-    line = header_line(status.model_copy(update={"progress": progress}), 100).plain
+    progress = status.progress.replace(concerns=(concern,))
+    line = header_line(status.replace(progress=progress), 100).plain
     assert "● running" in line
     assert "⚠ reward collapsed" in line
 
@@ -102,31 +102,31 @@ def test_header_says_who_waits_for_whom_where_there_is_room() -> None:
     assert "trainer waits for a batch 62 %" in header_line(unwell_status(), 200).plain
     assert "waiting for" not in header_line(unwell_status(), 80).plain
     assert "⚠ reward collapsed" in header_line(unwell_status(), 80).plain
-    stopped = unwell_status().model_copy(update={"state": "stopped"})
+    stopped = unwell_status().replace(state="stopped")
     assert "waiting for" not in header_line(stopped, 200).plain, "nobody waits any more"
 
 
 def test_header_says_what_all_rollouts_got_where_some_are_not_trained_on() -> None:
     status = running_status()
-    progress = status.progress.model_copy(update={"reward": 0.135, "reward_all": 0.0677})
-    line = header_line(status.model_copy(update={"progress": progress}), 200).plain
+    progress = status.progress.replace(reward=0.135, reward_all=0.0677)
+    line = header_line(status.replace(progress=progress), 200).plain
     assert "reward 0.14 · all rollouts 0.07" in " ".join(line.split())
 
 
 def test_an_end_that_is_nothing_worth_is_told_beside_done() -> None:
-    line = header_line(unwell_status().model_copy(update={"state": "done"}), 100).plain
+    line = header_line(unwell_status().replace(state="done"), 100).plain
     assert "✓ done" in line
     assert "⚠ reward collapsed" in line
 
 
 def test_a_run_of_others_that_does_not_learn_says_so() -> None:
-    line = header_line(unwell_status().model_copy(update={"observed": True}), 140).plain
+    line = header_line(unwell_status().replace(observed=True), 140).plain
     assert "● running · observed" in line
     assert "⚠ reward collapsed" in line
 
 
 def test_the_command_line_tells_where_to_go_back_to_once() -> None:
-    lines = as_text(unwell_status().model_dump(mode="json"), NOW).splitlines()[2:6]
+    lines = as_text(unwell_status().to_plain(), NOW).splitlines()[2:6]
     heads = ("  ⚠ reward collapsed: ", "  ⚠ KL out of range: ", "    back to ", "  ◌ trainer waits ")
     assert all(line.startswith(head) for line, head in zip(lines, heads, strict=True))
     assert lines[2] == f"    back to checkpoint 40, without {EDIT}: rltui undo --restart --from 40"
@@ -135,14 +135,14 @@ def test_the_command_line_tells_where_to_go_back_to_once() -> None:
 def test_the_command_line_says_the_same_word_as_the_header() -> None:
     """Finding B2: a dead trainer beside a living server was `running` there."""
     status = running_status(components=(component("trainer", FAILED), component("inference")))
-    told = as_text(status.model_dump(mode="json"), NOW).splitlines()[0]
+    told = as_text(status.to_plain(), NOW).splitlines()[0]
     assert "failed: trainer" in told
     assert (status.state, status.alive) == ("failed", True)
 
 
 def test_servers_that_outlive_the_run_are_told() -> None:
     """Finding P11."""
-    text = as_text(done_status().model_dump(mode="json"), NOW)
+    text = as_text(done_status().to_plain(), NOW)
     assert "still running: inference; to stop all: rltui down" in text
 
 
@@ -251,7 +251,7 @@ def test_table_note_counts_errors_and_changes() -> None:
     ("kind", "typed"), [("int", "1.5"), ("float", "inf"), ("float", "x"), ("bool", "yes")]
 )
 def test_parse_value_refuses(kind: str, typed: str) -> None:
-    row = KnobInfo.model_validate({"key": "a.b", "file": "f", "kind": kind})
+    row = KnobInfo.from_plain({"key": "a.b", "file": "f", "kind": kind})
     with pytest.raises(ConfigError, match=r"^a.b must be "):
         typed_value(row, typed)
 
@@ -283,7 +283,7 @@ def test_the_verdict_on_memory_stands_in_place_of_the_reason() -> None:
 
 
 def test_plan_says_everything() -> None:
-    plan = SET_PLAN.model_copy(update={"problems": (Problem(severity="hint", message=NASTY),)})
+    plan = SET_PLAN.replace(problems=(Problem(severity="hint", message=NASTY),))
     words = plan_content(plan).plain
     for part in ("abcdef[red]", "trainer → orchestrator", "inference (not touched)", "+batch_size = 64"):
         assert part in words

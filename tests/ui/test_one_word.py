@@ -61,12 +61,12 @@ def test_every_place_says_the_same_word() -> None:
         sign, _, text = told.partition(" ")
         assert text.startswith(state)
         status = running_status(components=parts, down=facts.get("down"))
-        status = status.model_copy(update={"state": state, "reason": reason, "alive": is_alive})
-        json: dict[str, Any] = status.model_dump(mode="json")
+        status = status.replace(state=state, reason=reason, alive=is_alive)
+        json: dict[str, Any] = status.to_plain()
         assert f" · {told}" in header_line(status, 400).plain, "header"
         assert f" · {told}" in as_text(json, NOW).splitlines()[0], "status"
         assert (document(json)["state"], document(json)["reason"]["code"]) == (state, reason.code), "JSON"
-        assert Status.model_validate(json).reason == reason, "laptop"
+        assert Status.from_plain(json).reason == reason, "laptop"
         assert next(iter(Sentences().about(json, NOW))).endswith(f" {text}."), "status --plain"
         assert told in list_lines([{**json, "created_at": NOW}])[1], "status without a run"
         expected = 1 if reason.code == NO_ANSWER else 5 if state in ("failed", "lost") else 0
@@ -80,7 +80,7 @@ def test_every_place_says_the_same_word() -> None:
         assert RunRow.parse(orjson.loads(orjson.dumps(row))).reason == reason, "index"
         queries = {word: run_query(parse_filter(f"is:{word}")) for word in RUN_STATES}
         assert [word for word, query in queries.items() if selected(query, [row])] == [state]
-        queued = QueuedRun(ENTRY.model_copy(update={"state": "done"}), row)
+        queued = QueuedRun(ENTRY.replace(state="done"), row)
         cells = [column.cell(queued, NOW).text for column in VIEW.named(("sign", "state"))]
         assert cells == [sign, text], "queue"
 
@@ -90,7 +90,7 @@ def test_an_entry_and_its_run_have_one_state() -> None:
     failed, running = Verdict("failed", Reason("component_failed", "x", ("trainer",))), Verdict("running")
     states: tuple[EntryState, ...] = ("queued", "starting", "running", "stopping", "failed")
     for entry_state in states:
-        entry = ENTRY.model_copy(update={"state": entry_state})
+        entry = ENTRY.replace(state=entry_state)
         ended = QueuedRun(entry, row_of(failed, is_alive=False)).verdict.state
         assert ended == (entry_state if entry_state in ("queued", "starting") else "failed")
         assert QueuedRun(entry, row_of(running, is_alive=True)).verdict.state == "running"

@@ -253,7 +253,7 @@ async def test_what_waits_in_the_queue_is_listed_with_the_reason(open_app: Opene
         await press(pilot, "e", "m", "delete")
         assert not screen.runs.marked
         assert "lr=3e-05" in text_of(screen, "runs-notes")
-        runs.queued = QUEUE.model_copy(update={"entries": QUEUE.entries[1:], "paused": "by a person"})
+        runs.queued = QUEUE.replace(entries=QUEUE.entries[1:], paused="by a person")
         await screen.look()
         assert "1 queued, paused" in text_of(screen, "runs-title")
         screen.rows.go_to("queue:q1")

@@ -155,7 +155,7 @@ async def test_readonly_refuses_every_key_that_changes_something(open_app: Opene
 
 
 async def test_readonly_offers_nothing_that_changes_something(open_app: Opener) -> None:
-    status = stopped_status().model_copy(update={"orphans": ORPHANS})
+    status = stopped_status().replace(orphans=ORPHANS)
     experiment = FakeExperiment(status, NO_GPU, knob_table(), readonly=True)
     async with open_app(experiment, ask_to_start=True) as pilot:
         assert isinstance(pilot.app.screen, Overview), "nor is it asked whether to start"
@@ -186,7 +186,7 @@ def test_readonly_is_said_at_every_width(width: int) -> None:
 def test_an_alert_is_told_in_full(
     kind: str, severity: str, component_id: str, heading: str, note: str
 ) -> None:
-    alert = Alert.model_validate(
+    alert = Alert.from_plain(
         {"kind": kind, "severity": severity, "title": "it happened", "text": "x", "component": component_id}
     )
     assert MessageDialog.for_alert(alert, 100).body.plain.splitlines() == [heading, "x", "", note]

@@ -60,7 +60,7 @@ class Host(App[None]):
         (KIND, ("up",), "z"),
         (KIND, ("ctrl+x",), None),
         (KIND, ("ctrl+x", "down"), "x"),
-        (KIND.model_copy(update={"is_set": False}), (), None),
+        (KIND.replace(is_set=False), (), None),
         (knob("a.on", True, kind="bool"), ("space",), False),
         (knob("a.size", 64, control="doubling"), ("asterisk", "asterisk", "slash"), 128),
     ],

@@ -39,18 +39,18 @@ async def test_panes_appear_with_the_first_status(open_app: Opener) -> None:
 
 
 async def test_a_log_that_grows_is_selected_rather_than_one_that_is_missing(open_app: Opener) -> None:
-    status = watched().model_copy(update={"logs": (log("inference", None), log("trainer", 1))})
+    status = watched().replace(logs=(log("inference", None), log("trainer", 1)))
     experiment = watching(status, gpu_report(), KnobTable())
     async with open_app(experiment, component_ids=(), log_ids=("inference", "trainer")) as pilot:
         assert overview(pilot).panels.selected == "trainer"
 
 
 async def test_a_file_that_appears_is_opened(open_app: Opener) -> None:
-    none_yet = watched().model_copy(update={"logs": (log("trainer", None),)})
+    none_yet = watched().replace(logs=(log("trainer", None),))
     experiment = watching(none_yet, gpu_report(), KnobTable())
     async with open_app(experiment, component_ids=(), log_ids=("trainer",)) as pilot:
         assert experiment.opened == []
-        experiment.push(none_yet.model_copy(update={"logs": (log("trainer", 1),)}))
+        experiment.push(none_yet.replace(logs=(log("trainer", 1),)))
         await settle(pilot)
         assert experiment.opened == ["/run/trainer.log"]
         assert not pilot.app.screen.query_one(LogFilePane).has_class("-empty")

@@ -84,7 +84,7 @@ def unwell_status() -> Status:
     )
     status = running_status()
     parts = tuple(
-        part.model_copy(update={"concerns": tuple(each for each in concerns if each.component == part.id)})
+        part.replace(concerns=tuple(each for each in concerns if each.component == part.id))
         for part in status.components
     )
     waits = Bottleneck(
@@ -96,10 +96,8 @@ def unwell_status() -> Status:
             " (orchestrator.max_inflight_rollouts)"
         ),
     )  # fmt: skip
-    progress = status.progress.model_copy(
-        update={"concerns": concerns, "bottleneck": waits, "reward": 0.01, "step": 12}
-    )
-    return status.model_copy(update={"components": parts, "progress": progress})
+    progress = status.progress.replace(concerns=concerns, bottleneck=waits, reward=0.01, step=12)
+    return status.replace(components=parts, progress=progress)
 
 
 def out_of_memory_status(*remedies: Remedy) -> Status:
@@ -163,7 +161,7 @@ def waiting_status() -> Status:
 
 def stalled_status() -> Status:
     inference, orchestrator, trainer = running_status().components
-    stalled = inference.model_copy(update={"stalled": True, "evidence": STALL_EVIDENCE})
+    stalled = inference.replace(stalled=True, evidence=STALL_EVIDENCE)
     return running_status(components=(stalled, orchestrator, trainer))
 
 
@@ -178,11 +176,9 @@ def orphans_status(*more: Orphan) -> Status:
 def plan_with_everything(request: Request) -> Plan:
     if request.action == "free":
         return Plan(action="free", keep=("orchestrator", "trainer"), free=(*ORPHANS, SECOND_LEFTOVER))
-    return RESTART_PLAN.model_copy(
-        update={
-            "free": ORPHANS,
-            "estimate_s": 45.0,
-            "lost": Lost(steps=2, resume_step=10, rollouts=37),
-            "reasons": (PARTNERS,),
-        }
+    return RESTART_PLAN.replace(
+        free=ORPHANS,
+        estimate_s=45.0,
+        lost=Lost(steps=2, resume_step=10, rollouts=37),
+        reasons=(PARTNERS,),
     )

@@ -21,7 +21,7 @@ def log(name: str, age_s: float | None, **values: object) -> FollowedLog:
             "size_bytes": 4096,
             "changed_at": NOW - age_s,
         }
-    return FollowedLog.model_validate(base | values)
+    return FollowedLog.from_plain(base | values)
 
 
 def watched(**values: object) -> Status:

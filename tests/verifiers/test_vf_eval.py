@@ -63,7 +63,7 @@ def evaluate(
     server: Server, version: str, results: Path, request: EvalRequest
 ) -> tuple[int, str, EvalStatistics]:
     """By the command line that `rltui eval run` makes: exit code, output, and what is made of the results."""
-    python, request = interpreter(version), request.model_copy(update={"env": "reverse-text"})
+    python, request = interpreter(version), request.replace(env="reverse-text")
     programs = console_scripts(python.parent, ["verifiers"])
     call = EvalCall(request, server.base_url, server.model, str(results), programs)
     run = ("env", f"PATH={python.parent}:{os.environ['PATH']}")

@@ -16,7 +16,7 @@ from rltui.views.table import Cell
 
 def cells(*names: str, has_reason: bool = True, **fields: Any) -> list[Cell]:
     status = ComponentStatus(**{"id": "trainer", "kind": "job", "state": ComponentState.READY, **fields})
-    row = ListedComponent(status.model_dump(mode="json"), has_reason)
+    row = ListedComponent(status.to_plain(), has_reason)
     return [column.cell(row, NOW) for column in VIEW.named(names)]
 
 

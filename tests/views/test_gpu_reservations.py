@@ -36,7 +36,7 @@ def test_who_waits_reads_for_whom() -> None:
 
 def test_a_shortage_names_each_device_that_cannot_be_had() -> None:
     in_use, claimed, full, unread, free = GPUS
-    full = full.model_copy(update={"free_bytes": 10 * GIB})
+    full = full.replace(free_bytes=10 * GIB)
     looked_at = FreeDevices(
         (free,),
         (

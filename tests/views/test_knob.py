@@ -13,7 +13,7 @@ from rltui.views.table import Cell
 
 
 def row(**fields: Any) -> dict[str, Any]:
-    return KnobInfo(**{"key": "seed", "file": "rl.toml", "is_set": True, **fields}).model_dump(mode="json")
+    return KnobInfo(**{"key": "seed", "file": "rl.toml", "is_set": True, **fields}).to_plain()
 
 
 @pytest.mark.parametrize(

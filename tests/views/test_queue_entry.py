@@ -12,7 +12,7 @@ from rltui.views.queue_entry import VIEW, QueuedRun, entry_details, queue_counts
 
 def entry(name: str, **fields: object) -> QueueEntry:
     values = {"id": name, "name": name, "folder": f"/out/{name}", "added_at": NOW - 60, **fields}
-    return QueueEntry.model_validate(values)
+    return QueueEntry.from_plain(values)
 
 
 QUEUE = RunQueue(
@@ -57,7 +57,7 @@ def test_an_entry_in_columns() -> None:
     (why,) = VIEW.named(["why"])
     again = entry("again", why="trainer: exited 1; retrying", not_before=NOW + 90)
     assert why.cell(QueuedRun(again, None), NOW).text == "trainer: exited 1; retrying in 1m30s"
-    paused = again.model_copy(update={"why": "the queue is paused"})
+    paused = again.replace(why="the queue is paused")
     assert why.cell(QueuedRun(paused, None), NOW).text == "the queue is paused"
 
 

@@ -39,16 +39,14 @@ def test_living_runs_come_first_whatever_is_sorted_by() -> None:
 
 def test_the_title_says_how_many_run_wait_and_are_archived() -> None:
     selection = RunSelection(RunView(sort="reward", is_reversed=True))
-    facts = title_facts(RUNS, selection, (), QUEUE.model_copy(update={"paused": "by ada"}), archive_key="A")
+    facts = title_facts(RUNS, selection, (), QUEUE.replace(paused="by ada"), archive_key="A")
     texts = [fact.text for fact in facts]
     assert texts[0].endswith(" running")
     assert texts[1] == f"{len(QUEUED)} queued, paused"
     assert texts[-2].endswith(" archived (A)")
     assert texts[-1] == "by reward reversed"
     serving = run_row("serving", state="done", is_alive=True)
-    facts = title_facts(
-        [serving], RunSelection(), (), QUEUE.model_copy(update={"entries": ()}), archive_key="A"
-    )
+    facts = title_facts([serving], RunSelection(), (), QUEUE.replace(entries=()), archive_key="A")
     assert [fact.text for fact in facts] == ["1 in total"], "it is done, though its server is up"
 
 

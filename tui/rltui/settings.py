@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import platformdirs
 from pydantic import Field, StrictBool, ValidationError, field_validator
 
-from rltui.base.values import TomlTable, list_of_texts
+from rltui.base.tables import TomlTable, list_of_texts
 from rltui.core.experiment.api import AlertSeverity
 from rltui.core.metrics.health import Thresholds
 from rltui.errors import ConfigError

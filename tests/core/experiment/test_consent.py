@@ -50,17 +50,17 @@ def test_more_than_the_steps_between_two_checkpoints_is_much(
     there = () if newest is None else tuple(range(10, newest + 1, 10))
     plan = Plan(stop=("trainer",), start=("trainer",), lost=losses, checkpoints=there)
     assert loss_of_plan(plan, Request(action="restart")) is loss
-    only_written = plan.model_copy(update={"action": "set"})
+    only_written = plan.replace(action="set")
     assert loss_of_plan(only_written, Request(action="set")) is Loss.NOTHING
     assert loss_of_plan(only_written, Request(action="set", restart=True)) is loss
 
 
 def test_a_new_warning_of_an_edit_weighs_and_that_of_an_undo_does_not() -> None:
     for action in EDITS:
-        warned = Plan.model_validate({"action": action, "problems": [WARNING]})
+        warned = Plan.from_plain({"action": action, "problems": [WARNING]})
         expected = Loss.NOTHING if action == "undo" else Loss.MORE
-        assert loss_of_plan(warned, Request.model_validate({"action": action})) is expected
-    standing = Plan(action="set", problems=(WARNING.model_copy(update={"standing": True}),))
+        assert loss_of_plan(warned, Request.from_plain({"action": action})) is expected
+    standing = Plan(action="set", problems=(WARNING.replace(standing=True),))
     assert loss_of_plan(standing, Request(action="set")) is Loss.NOTHING
     start = Plan(action="start", start=("a",), problems=(WARNING,))
     assert loss_of_plan(start, Request(action="start", components=("a",))) is Loss.INTERVAL
@@ -71,7 +71,7 @@ def test_just_what_was_asked_for_is_started_unasked_and_a_strange_process_never_
     assert loss_of_plan(plan, Request(action="start", components=("a",))) is Loss.NOTHING
     assert loss_of_plan(plan, Request(action="start")) is Loss.INTERVAL
     for evidence, loss in (("recorded", Loss.INTERVAL), ("gpu", Loss.MORE)):
-        process = Orphan.model_validate({"pid": 7, "start": 1, "evidence": evidence})
+        process = Orphan.from_plain({"pid": 7, "start": 1, "evidence": evidence})
         assert loss_of_plan(Plan(action="free", free=(process,)), Request(action="free")) is loss
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rltui.base.values import TomlTable
+from rltui.base.tables import TomlTable
 from rltui.core.experiment import layout
 from rltui.core.experiment.instances import expand_instances, used_instances
 from rltui.core.experiment.layout import (

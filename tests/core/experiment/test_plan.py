@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from rltui.core.experiment.api import Lost, Orphan, Plan, Request
+from rltui.core.experiment.api import Action, Lost, Orphan, Plan, Request
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.layout import ComponentSpec, Layout
 from rltui.core.experiment.lifecycle import Lifecycle
@@ -43,7 +43,10 @@ def situation(states: Mapping[str, S], **changes: Any) -> Situation:
 
 
 def plan(
-    action: str, states: Mapping[str, S], *components: str, readers: dict[str, tuple[str, ...]] | None = None
+    action: Action,
+    states: Mapping[str, S],
+    *components: str,
+    readers: dict[str, tuple[str, ...]] | None = None,
 ) -> Plan:
     request = Request(action=action, components=components)
     return make_plan(request, situation(states), readers=readers or {})
@@ -93,7 +96,7 @@ def test_inference_restart_takes_the_living_rest_along() -> None:
 
 
 STEPS = "because their step counters must agree"
-SENTENCES: dict[str, tuple[str, Mapping[str, S], str, tuple[str, ...]]] = {
+SENTENCES: dict[str, tuple[Action, Mapping[str, S], str, tuple[str, ...]]] = {
     "restart": (
         "restart",
         RUNNING,
@@ -214,7 +217,7 @@ def test_jobs_beside_the_run_are_not_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("action", ["restart", "stop"])
-def test_a_job_beside_the_run_loses_nothing_of_it(action: str) -> None:
+def test_a_job_beside_the_run_loses_nothing_of_it(action: Action) -> None:
     """Finding A3."""
     states = {**RUNNING, "eval": S.READY}
     lives = {
@@ -267,7 +270,7 @@ def test_rules_for_a_new_beginning_hold_only_then(
 ) -> None:
     anew = ((frozenset({"orchestrator", "trainer"}), frozenset({"inference"}), "it has trained weights"),)
     facts = {"completed_steps": completed, "resume_step": resume_step, "fresh_rules": anew}
-    resume = "latest" if resume_step else "scratch"
+    resume: Literal["latest", "scratch"] = "latest" if resume_step else "scratch"
     request = Request(action="restart", components=("trainer",), resume=resume)
     result = make_plan(request, situation(RUNNING, **facts), readers={})
     assert ("inference" in result.stop) == joins

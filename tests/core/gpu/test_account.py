@@ -79,7 +79,7 @@ def process(
     pid: int, owner: GpuOwner, gib: int | None, component: str | None = None, **more: str
 ) -> GpuProcess:
     used_bytes = None if gib is None else gib * GIB
-    return GpuProcess.model_validate(
+    return GpuProcess.from_plain(
         {"pid": pid, "owner": owner, "used_bytes": used_bytes, "component": component, **more}
     )
 

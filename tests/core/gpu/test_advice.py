@@ -30,7 +30,7 @@ KV_SMALL = OutOfMemory(
 
 def knob(key: str, value: object, *readers: str, kind: str = "int", **more: object) -> KnobInfo:
     values = {"key": key, "file": "rl.toml", "value": value, "readers": readers, "kind": kind, "is_set": True}
-    return KnobInfo.model_validate(values | more)
+    return KnobInfo.from_plain(values | more)
 
 
 def switch(key: str, value: bool, *readers: str) -> KnobInfo:
@@ -112,7 +112,7 @@ def test_a_trainer_on_a_shared_gpu_is_first_given_more_of_it() -> None:
 def test_without_a_safe_share_the_engine_gives_what_was_missing() -> None:
     first, *_ = advice(TORCH, *MERGED, component="trainer", shares_with=("inference",))
     assert first.edits == {"inference.gpu_memory_utilization": 0.85}
-    large = TORCH.model_copy(update={"tried_bytes": 12 * GIB})
+    large = TORCH.replace(tried_bytes=12 * GIB)
     first, *_ = advice(large, *MERGED, component="trainer", shares_with=("inference",))
     assert first.edits == {"inference.gpu_memory_utilization": 0.75}
 
@@ -217,7 +217,7 @@ def test_the_start_check_is_answered_with_the_share_that_passes() -> None:
     (only,) = advice(START_CHECK, *MERGED, component="inference", largest_passing=0.5)
     assert only.edits == {"inference.gpu_memory_utilization": 0.5}
     assert advice(START_CHECK, share(0.7), component="inference") == (), "lowered already"
-    full = START_CHECK.model_copy(update={"free_bytes": GIB})
+    full = START_CHECK.replace(free_bytes=GIB)
     assert advice(full, share(0.9), component="inference") == (), "no share is small enough"
 
 
@@ -268,7 +268,7 @@ KEYS = tuple(item.key for item in MERGED)
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(-4, 1 << 20), st.floats(0, 1), st.just("x"))
 TABLES = st.lists(
     st.builds(
-        lambda item, value, is_set: item.model_copy(update={"value": value, "is_set": is_set}),
+        lambda item, value, is_set: item.replace(value=value, is_set=is_set),
         st.sampled_from(MERGED),
         VALUES,
         st.booleans(),

@@ -31,7 +31,7 @@ def device(total: float, *shares: GpuShare, uuid: str = "GPU-a", index: int = 0,
     size = round(total * GIB)
     used_bytes = sum(share.used_bytes for share in shares)
     values = {"total_bytes": size, "used_bytes": used_bytes, "free_bytes": size - used_bytes} | more
-    return GpuDevice.model_validate({"index": index, "uuid": uuid, "shares": shares, **values})
+    return GpuDevice.from_plain({"index": index, "uuid": uuid, "shares": shares, **values})
 
 
 def engine(utilization: float, **values: object) -> MemoryUser:
@@ -337,7 +337,7 @@ def test_other_kinds_of_memory_go_by_what_is_free(kind: str) -> None:
 
 def small_device(index: int, *, free: float, **values: object) -> GpuDevice:
     base = {"index": index, "total_bytes": 80 * GIB, "free_bytes": round(free * GIB)}
-    return GpuDevice.model_validate(base | values)
+    return GpuDevice.from_plain(base | values)
 
 
 def lack_of_memory(devices: list[GpuDevice], utilization: float) -> str | None:
@@ -365,12 +365,12 @@ def test_enough_memory_and_unreadable_devices_are_no_obstacle() -> None:
     assert lack_of_memory([GpuDevice(index=0, problem="lost")], 0.9) is None
     assert lack_of_memory([], 0.9) is None
     claim = GpuReservation(experiment="b", device=roomy.key, size_bytes=70 * GIB, left_bytes=70 * GIB)
-    assert lack_of_memory([roomy.model_copy(update={"claims": (claim,)})], 0.9) is None, "free until taken"
+    assert lack_of_memory([roomy.replace(claims=(claim,))], 0.9) is None, "free until taken"
 
 
 def test_a_budget_that_is_just_free_is_no_obstacle_and_a_slice_is_named() -> None:
     piece = GpuDevice(index=2, mig=1, total_bytes=1001, free_bytes=501)
     assert lack_of_memory([piece], 0.5) is None
-    lacking = lack_of_memory([piece.model_copy(update={"free_bytes": 500})], 0.5)
+    lacking = lack_of_memory([piece.replace(free_bytes=500)], 0.5)
     assert lacking is not None
     assert lacking.startswith("GPU 2.1: ")

@@ -71,7 +71,7 @@ def test_words_of_vllm_get_the_figures_of_torch() -> None:
     ("memory", "text"),
     [
         (
-            ALLOCATION.model_copy(update={"device": 6}),
+            ALLOCATION.replace(device=6),
             (
                 "out of memory on GPU 6: tried to allocate 2.0 GiB, 0.3 GiB of 79.0 GiB free;"
                 " this process held 70.0 GiB"

@@ -72,7 +72,7 @@ def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
         device(2, free=10),
         device(3),
     )
-    claimed = claimed.model_copy(update={"claims": (claim("b", 0, index=1),)})
+    claimed = claimed.replace(claims=(claim("b", 0, index=1),))
     everything = [in_use, claimed, full, free]
     assert free_devices(everything, 40 * GIB) == FreeDevices(
         (free,),
@@ -88,5 +88,5 @@ def test_free_devices_are_those_that_nobody_uses_or_claims() -> None:
 
 def test_who_else_is_on_a_device_may_have_no_name() -> None:
     in_use = device(0, bytes_by_component={"a": 1, "": 2})
-    in_use = in_use.model_copy(update={"claims": (claim("b", 1),)})
+    in_use = in_use.replace(claims=(claim("b", 1),))
     assert other_experiments(in_use) == ("a", "an experiment", "b")

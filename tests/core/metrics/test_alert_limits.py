@@ -7,7 +7,7 @@ from rltui.core.metrics.alert_limits import AlertLimits, severe_enough
 
 
 def crash(component: str = "trainer", severity: str = "warning", kind: AlertKind = "crash") -> Alert:
-    return Alert.model_validate(
+    return Alert.from_plain(
         {"kind": kind, "severity": severity, "title": "it failed", "text": "exited 1", "component": component}
     )
 
@@ -21,7 +21,7 @@ def test_the_first_passes_and_repeats_are_counted_for_the_next() -> None:
     limits = AlertLimits(60.0)
     assert texts(limits, 0, 10, 20, 40, 59.9) == ["exited 1", None, None, None, None]
     assert limits.admit(crash(), 60.0) == (
-        crash().model_copy(update={"text": "exited 1 (4 more like this within 59s)"}),
+        crash().replace(text="exited 1 (4 more like this within 59s)"),
         4,
     )
     assert texts(limits, 119, 120) == [None, "exited 1 (1 more like this within 59s)"]
@@ -40,10 +40,10 @@ def test_notices_with_other_titles_are_other_notices() -> None:
     limits = AlertLimits(60.0)
     first = crash(kind="notice")
     assert limits.admit(first, 0)
-    assert limits.admit(first.model_copy(update={"title": "another"}), 1)
+    assert limits.admit(first.replace(title="another"), 1)
     assert limits.admit(first, 2) is None
     assert limits.admit(crash(), 3)
-    assert limits.admit(crash().model_copy(update={"title": "it failed, starts in 4s"}), 4) is None
+    assert limits.admit(crash().replace(title="it failed, starts in 4s"), 4) is None
 
 
 def test_a_worse_one_passes_at_once_with_the_count() -> None:

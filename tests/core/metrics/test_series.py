@@ -146,4 +146,4 @@ def test_the_curve_of_a_run_is_among_its_figures() -> None:
     progress = series.progress(None)
     assert len(progress.rewards) == 200
     assert (progress.curve[0], progress.curve[-1], len(progress.curve)) == ((1, 0.001), (1000, 1.0), 400)
-    assert Progress.model_validate_json(progress.model_dump_json()) == progress
+    assert Progress.from_json(progress.to_json().decode()) == progress

@@ -21,7 +21,7 @@ def one(step: int, *, missing: tuple[str, ...] = (), notes: tuple[str, ...] = ()
 
 
 def report(*checkpoints: Checkpoint, **values: object) -> CheckpointReport:
-    return CheckpointReport.model_validate({"experiment": "x", "checkpoints": checkpoints, **values})
+    return CheckpointReport.from_plain({"experiment": "x", "checkpoints": checkpoints, **values})
 
 
 def deleted(plan: PrunePlan) -> list[int]:

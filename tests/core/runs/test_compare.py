@@ -155,7 +155,7 @@ def test_what_does_not_say_which_run_is_better_says_so() -> None:
     result = comparison(runs, configs, (), compared_evals([[evaluated("a")], [evaluated("b", seed=1)]]))
     assert "used different examples, because their seeds differ" in remark_text(result)
     assert remark_text(comparison(runs[:1], {})) == "", "a report of one run compares nothing"
-    assert compared_evals([[], [evaluated("b").model_copy(update={"kind": "base"})]]) == ()
+    assert compared_evals([[], [evaluated("b").replace(kind="base")]]) == ()
 
 
 def test_a_metric_that_no_run_has_is_told_with_those_there_are() -> None:

@@ -87,8 +87,8 @@ def test_other_examples_are_compared_by_their_means() -> None:
     one = difference(evaluation({"a": 1.0}), before)
     assert one is not None
     assert one.words == "+0.750 (other examples)"
-    assert difference(after, before.model_copy(update={"env": "gsm8k"})) is None
-    assert difference(after, before.model_copy(update={"mean": None})) is None
+    assert difference(after, before.replace(env="gsm8k")) is None
+    assert difference(after, before.replace(mean=None)) is None
 
 
 def test_the_baseline_is_what_was_there_before_training() -> None:
@@ -102,7 +102,7 @@ def test_the_baseline_is_what_was_there_before_training() -> None:
     assert baseline([first, sft, last], last) == sft
     assert baseline([first, last], last) == first
     assert baseline([first, last], first) is None
-    assert baseline([base.model_copy(update={"verdict": "failed"}), last], last) is None
+    assert baseline([base.replace(verdict="failed"), last], last) is None
 
 
 ASKED = EvalRequest(num_examples=20, rollouts_per_example=3)
@@ -144,6 +144,6 @@ def test_what_waits_says_for_what() -> None:
     queued = QueuedEval(id="2", request=EvalRequest(target=target, env="reverse-text"), why="12 GiB")
     assert queued.label == "checkpoint 20 on reverse-text"
     assert queued.words == "waiting for 12 GiB"
-    running = queued.model_copy(update={"state": "running", "done": 24, "why": "the evaluator is running"})
+    running = queued.replace(state="running", done=24, why="the evaluator is running")
     assert running.words == "24/60 rollouts"
     assert EvalTarget(kind="model", model="Qwen/Qwen3-0.6B").label == "Qwen/Qwen3-0.6B"

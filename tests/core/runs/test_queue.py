@@ -11,11 +11,11 @@ START = {"request": ExperimentRequest(), "added_at": 1.0}
 
 
 def entry(name: str, **values: object) -> QueueEntry:
-    return QueueEntry.model_validate({**START, "id": name, "name": name, "folder": f"/o/{name}", **values})
+    return QueueEntry.from_plain({**START, "id": name, "name": name, "folder": f"/o/{name}", **values})
 
 
 def queue(*entries: QueueEntry, **values: object) -> RunQueue:
-    return RunQueue(entries=entries).model_copy(update=values)
+    return RunQueue(entries=entries).replace(**values)
 
 
 def next_of(
@@ -41,7 +41,7 @@ def next_of(
 
 def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_more() -> None:
     a, b, c = entry("a"), entry("b"), entry("c")
-    running = a.model_copy(update={"state": "running"})
+    running = a.replace(state="running")
     assert next_of(queue(a, b)) == ("a:", {"b": "a is starting"})
     start, waits = next_of(queue(running, b, c))
     assert start == ""
@@ -50,11 +50,11 @@ def test_without_devices_one_runs_at_a_time_unless_the_sweep_or_the_queue_says_m
         "c": "after b: a is running; without devices, runs start one at a time",
     }
     assert next_of(queue(running, b, c, max_parallel=2))[0] == "b:"
-    of_sweep = [item.model_copy(update={"group": "s", "max_parallel": 2}) for item in (running, b, c)]
+    of_sweep = [item.replace(group="s", max_parallel=2) for item in (running, b, c)]
     assert next_of(queue(*of_sweep))[0] == "b:"
-    two = [of_sweep[0], of_sweep[1].model_copy(update={"state": "running"}), of_sweep[2]]
+    two = [of_sweep[0], of_sweep[1].replace(state="running"), of_sweep[2]]
     assert next_of(queue(*two)) == ("", {"c": "s: 2 of at most 2 running"})
-    starting = a.model_copy(update={"state": "starting"})
+    starting = a.replace(state="starting")
     assert next_of(queue(starting, b, max_parallel=9)) == ("", {"b": "a is starting"})
 
 
@@ -65,11 +65,11 @@ def test_jobs_take_nothing_of_this_machine_and_wait_for_nothing_here_but_for_oth
     assert start == "j1:"
     assert waits["big"] == "1 of at most 1 running"
     assert waits["j2"] == "j1 is starting"
-    submitted = [item.model_copy(update={"state": "running"}) for item in jobs]
+    submitted = [item.replace(state="running") for item in jobs]
     assert next_of(queue(*submitted, entry("b"), max_parallel=1))[0] == "b:"
-    limited = [item.model_copy(update={"max_parallel": 2}) for item in (*submitted[:2], jobs[2])]
+    limited = [item.replace(max_parallel=2) for item in (*submitted[:2], jobs[2])]
     assert next_of(queue(*limited)) == ("", {"j3": "s: 2 of at most 2 running"})
-    starting = jobs[0].model_copy(update={"state": "starting"})
+    starting = jobs[0].replace(state="starting")
     start, waits = next_of(queue(starting, jobs[1], entry("b", gpus=1)), free=1)
     assert (start, set(waits.values())) == ("", {"j1 is starting"})
 
@@ -79,9 +79,9 @@ def test_nobody_overtakes_who_waits_for_devices_but_those_who_wait_for_themselve
     start, waits = next_of(queue(big, small), free=2)
     assert (start, waits["small"]) == ("", "after big: 4 GPUs, 2 free")
     assert next_of(queue(big, small), free=4)[0] == "big:0,1,2,3"
-    urgent = small.model_copy(update={"priority": 1})
+    urgent = small.replace(priority=1)
     assert next_of(queue(big, urgent), free=2)[0] == "small:0"
-    later = big.model_copy(update={"not_before": 200.0, "failure": "trainer: exited 1"})
+    later = big.replace(not_before=200.0, failure="trainer: exited 1")
     start, waits = next_of(queue(later, small), free=2)
     assert (start, waits) == ("small:0", {"big": "trainer: exited 1; retrying"})
     assert next_of(queue(later, small), free=4, now=201.0)[0] == "big:0,1,2,3"
@@ -112,16 +112,14 @@ def test_after_a_reboot_it_waits_unless_it_was_told_to_go_on() -> None:
     assert (after.paused, after.boot) == (REBOOTED, "two")
     assert after.is_idle
     assert before.since_boot("one") == before
-    assert before.model_copy(update={"after_reboot": True}).since_boot("two").paused == ""
+    assert before.replace(after_reboot=True).since_boot("two").paused == ""
     assert queue(entry("a", state="done"), boot="one").since_boot("two").paused == ""
 
 
 def test_ended_entries_and_surroundings_nobody_needs_are_forgotten() -> None:
     many = [entry(f"e{n}", state="done", ended_at=float(n), surroundings="x") for n in range(250)]
     kept_names = (
-        queue(entry("open", surroundings="y"))
-        .model_copy(update={"surroundings": {}})
-        .with_entries([entry("open"), *many])
+        queue(entry("open", surroundings="y")).replace(surroundings={}).with_entries([entry("open"), *many])
     )
     assert len(kept_names.entries) == 201
     assert kept_names.entries[0].name == "open"

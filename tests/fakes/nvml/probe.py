@@ -19,7 +19,7 @@ def take(steps: list[tuple[str, float]]) -> list[dict[str, object]]:
     reports = []
     for scenario, seconds in steps:
         os.environ["RLTUI_FAKE_NVML"], now[0] = scenario, seconds
-        reports.append(reader.read().model_dump(mode="json"))
+        reports.append(reader.read().to_plain())
     reader.close()
     return reports
 

@@ -45,6 +45,6 @@ def readings(
     )
     assert output.stderr == ""
     return {
-        name: [GpuReport.model_validate(report) for report in reports]
+        name: [GpuReport.from_plain(report) for report in reports]
         for name, reports in json.loads(output.stdout).items()
     }

@@ -114,7 +114,7 @@ def test_an_edit_on_what_was_not_seen_is_refused_with_three_sides(desk: Desk) ->
         desk.do(clash)
     assert caught.value.details[0] == "orchestrator.batch_size: was 128, is 64 now; your edit: 256"
     assert desk.text == theirs
-    desk.do(fits.model_copy(update={"base": {}}))
+    desk.do(fits.replace(base={}))
     assert desk.text == theirs.replace("20", "30")
 
 
@@ -265,7 +265,7 @@ def test_secrets_are_in_no_record_and_come_back_all_the_same(desk: Desk) -> None
         journal,
         proposal.diff,
         repr([change.keys for change in proposal.changes.values()]),
-        desk.document.knob_table({}).model_dump_json(),
+        desk.document.knob_table({}).to_json().decode(),
     ]
     assert not any(word in each for each in told for word in ("old-secret", "new-secret", "a-third"))
     assert '-api_key = "(hidden)"\n+api_key = "(hidden)"\n' in proposal.diff

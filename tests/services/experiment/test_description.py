@@ -87,7 +87,7 @@ def test_one_without_attempts_is_told_as_it_would_be_started(own_user: Path, tmp
     ],
 )
 def test_an_attempt_says_how_it_ended(attempt: dict[str, object], text: str) -> None:
-    assert attempt_text(AttemptDescription.model_validate({"number": 1, **attempt}), NOW).endswith(text)
+    assert attempt_text(AttemptDescription.from_plain({"number": 1, **attempt}), NOW).endswith(text)
 
 
 def test_texts_of_a_component() -> None:

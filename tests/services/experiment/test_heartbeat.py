@@ -47,7 +47,7 @@ async def test_a_client_that_follows_a_supervisor_is_told_that_it_hangs_and_goes
         layout_file="/l.toml", framework="generic", created_at=1.0,
     )  # fmt: skip
     status = Status(experiment="a", state="running", framework="generic", output_dir=record.output_dir)
-    message = {"event": "status", "data": status.model_dump(mode="json")}
+    message = {"event": "status", "data": status.to_plain()}
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for line in ({"protocol": PROTOCOL_VERSION, "outdated": False}, message):

@@ -45,7 +45,7 @@ def test_after_a_restart_of_the_machine_only_who_took_it_down_is_left(
 ) -> None:
     """`status` did not say it any more after a reboot."""
     file, down = IntentFile(tmp_path / "intent.json"), Down(by="ada", at=1.0, left=("pid 9",))
-    file.write(intent_of({}, None, None, down).model_copy(update={"waiting": ("trainer",)}))
+    file.write(intent_of({}, None, None, down).replace(waiting=("trainer",)))
     monkeypatch.setattr("rltui.services.experiment.intent.boot_identity", lambda: "another boot")
     after = file.read()
     assert (after.waiting, after.down) == ((), Down(by="ada", at=1.0, complete=True))

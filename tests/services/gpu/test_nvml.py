@@ -134,7 +134,7 @@ def test_new_session_where_nothing_could_be_read(reports: Reports) -> None:
 def test_machine_without_driver_says_so_and_imports_pynvml_late(tmp_path: Path) -> None:
     code = (
         "import sys; from rltui.services.gpu.nvml import NvmlReader; late = 'pynvml' not in sys.modules;"
-        "print(late); reader = NvmlReader(); print(reader.read().model_dump_json()); reader.close()"
+        "print(late); reader = NvmlReader(); print(reader.read().to_json().decode()); reader.close()"
     )
     environment = double.environment_without_driver(tmp_path)
     output = subprocess.run(
@@ -142,4 +142,4 @@ def test_machine_without_driver_says_so_and_imports_pynvml_late(tmp_path: Path) 
     )
     late, report = output.stdout.splitlines()
     assert late == "True"
-    assert GpuReport.model_validate_json(report).reason == session_reason(12)
+    assert GpuReport.from_json(report).reason == session_reason(12)

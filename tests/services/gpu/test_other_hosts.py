@@ -39,8 +39,8 @@ DEVICE = GpuDevice(
     processes=(PROCESS,), shares=(GpuShare(owner="experiment", used_bytes=58 * GIB, pids=(4711,)),),
 )  # fmt: skip
 WHOLE_REPORT = GpuReport(available=True, driver="580", devices=(DEVICE,), interval_s=2.0)
-LINE = WHOLE_REPORT.model_dump_json()
-PRETTY = json.dumps(WHOLE_REPORT.model_dump(mode="json"), indent=2)
+LINE = WHOLE_REPORT.to_json().decode()
+PRETTY = json.dumps(WHOLE_REPORT.to_plain(), indent=2)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_one_report_for_each_line() -> None:
             "prints an invalid report: Expecting property",
         ),
         ('{"available": true, "devices": 3}\n', "prints an invalid report: devices: "),
-        ('{"devices": [{}]}\n', "prints an invalid report: available: Field required"),
+        ('{"devices": [{}]}\n', "prints an invalid report: devices.0.index: is missing"),
         ('{"available": true, "interval_s": NaN}\n', "prints an invalid report: NaN is no"),
         ('{"available": true, "interval_s": 1e999}\n', "prints an invalid report: 1e999 is"),
         (
@@ -133,7 +133,7 @@ def test_nothing_it_prints_raises(pieces: list[bytes]) -> None:
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(list(GpuDevice.model_fields)), inner),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(GpuDevice.__struct_fields__), inner),
         max_leaves=20,
     )
 )
@@ -150,21 +150,21 @@ def test_devices_are_those_of_the_host_and_its_processes_not_of_this_machine() -
     [device] = devices_of(WHOLE_REPORT, "node-2")
     assert (device.host, device.key) == ("node-2", "node-2/GPU-1")
     [process] = device.processes
-    assert process == PROCESS.model_copy(update={"start": None})
-    secret = PROCESS.model_copy(update={"command": "serve --api-key=sk-4f7a9c21d8e6b035"})
+    assert process == PROCESS.replace(start=None)
+    secret = PROCESS.replace(command="serve --api-key=sk-4f7a9c21d8e6b035")
     [device_with_secret] = devices_of(
-        GpuReport(available=True, devices=(DEVICE.model_copy(update={"processes": (secret,)}),)), "node-2"
+        GpuReport(available=True, devices=(DEVICE.replace(processes=(secret,)),)), "node-2"
     )
     assert "4f7a" not in device_with_secret.processes[0].command
     assert device.shares == DEVICE.shares
-    further = WHOLE_REPORT.model_copy(update={"devices": (DEVICE.model_copy(update={"host": "node-3"}),)})
+    further = WHOLE_REPORT.replace(devices=(DEVICE.replace(host="node-3"),))
     assert devices_of(further, "node-2")[0].host == "node-2/node-3"
 
 
 def test_texts_are_printable_and_figures_within_bounds() -> None:
     name, recent = "\x1b[2J" + "n" * 5000, (500, 3)
-    strange = DEVICE.model_copy(update={"name": name, "utilization": 7.5, "recent": recent})
-    text = GpuReport(available=True, devices=(strange,)).model_dump_json()
+    strange = DEVICE.replace(name=name, utilization=7.5, recent=recent)
+    text = GpuReport(available=True, devices=(strange,)).to_json().decode()
     [device] = devices_of(parse_report(text), "node-2")
     assert set(device.name) == {"n"}
     assert len(device.name) <= 500
@@ -174,7 +174,7 @@ def test_texts_are_printable_and_figures_within_bounds() -> None:
 REPORT = GpuReport(
     available=True, devices=(GpuDevice(index=0, uuid="GPU-1", name="NVIDIA H200"),), interval_s=0.5
 )
-SPREAD = REPORT.model_dump_json(indent=1) + "\n"
+SPREAD = json.dumps(REPORT.to_plain(), indent=1) + "\n"
 
 
 class Followed:
@@ -357,7 +357,7 @@ async def test_it_is_ended_at_once_where_there_is_no_time(tmp_path: Path) -> Non
 
 async def test_sources_come_and_go(tmp_path: Path) -> None:
     def source(name: str) -> GpuCommand:
-        script = f"echo $$ >> {tmp_path / name}; echo '{REPORT.model_dump_json()}'; exec sleep 60"
+        script = f"echo $$ >> {tmp_path / name}; echo '{REPORT.to_json().decode()}'; exec sleep 60"
         return GpuCommand(name, ("sh", "-c", script))
 
     def reported(sources: GpuSources) -> list[str]:

@@ -52,7 +52,7 @@ class Running:
         self.sampler.start()
 
     def take(self, reading: GpuReport, interval_s: float) -> None:
-        self.taken.append(reading.model_copy(update={"interval_s": interval_s}))
+        self.taken.append(reading.replace(interval_s=interval_s))
 
     def wait_for(self, count: int) -> None:
         retry_until(lambda: len(self.taken) >= count)

@@ -56,7 +56,7 @@ def test_each_is_told_once_and_the_newest_counts(tmp_path: Path) -> None:
 
 def test_the_status_names_them() -> None:
     status = running_status(links=(Link(title="W&B run", url=A, component="trainer"),))
-    assert f"  ↗ W&B run: {A}" in as_text(status.model_dump(mode="json"), NOW).splitlines()
+    assert f"  ↗ W&B run: {A}" in as_text(status.to_plain(), NOW).splitlines()
 
 
 RUN = "https://wandb.ai/team/prime-rl/runs/ab12cd34"

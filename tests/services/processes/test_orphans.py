@@ -35,11 +35,11 @@ def identity(pid: int) -> ProcessId:
 
 def held(process: ProcessId, **values: Any) -> GpuProcess:
     fields = {"pid": process.pid, "start": process.start, "used_bytes": 3 * GIB, "owner": "mine", **values}
-    return GpuProcess.model_validate(fields)
+    return GpuProcess.from_plain(fields)
 
 
 def report(*processes: GpuProcess, **values: Any) -> GpuReport:
-    device = GpuDevice.model_validate({"index": 0, "uuid": "GPU-1", "processes": processes, **values})
+    device = GpuDevice.from_plain({"index": 0, "uuid": "GPU-1", "processes": processes, **values})
     return GpuReport(available=True, devices=(device,))
 
 

@@ -113,7 +113,7 @@ def test_records_and_the_queue_are_kept(tmp_path: Path) -> None:
         rollouts_per_example=1, verdict="ok", mean=0.5,
     )  # fmt: skip
     folder.save(told)
-    folder.save(told.model_copy(update={"id": "12"}))
+    folder.save(told.replace(id="12"))
     assert [each.id for each in folder.ended()] == ["1", "12"]
     assert folder.new(EvalQueue()) == "13"
     report = EvalFolder(ControlFolder(tmp_path)).report("one")

@@ -135,7 +135,7 @@ def test_a_queue_with_anything_in_it(place: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(commands, "ensure_scheduler", lambda: None)
     entry = QueueEntry(id="a", name="a", folder="/o/a", added_at=1.0, files={"/x": "0"}, surroundings="s")
     around = LaunchEnvironment(cwd="/", variables={"PATH": "/bin"})
-    good = json.loads(RunQueue(entries=(entry,), surroundings={"s": around}, boot="").model_dump_json())
+    good = json.loads(RunQueue(entries=(entry,), surroundings={"s": around}, boot="").to_json().decode())
 
     @examples(count)
     @given(changed(good) | values)

@@ -31,7 +31,7 @@ def test_the_quick_reading_says_what_the_queue_says(own_user: Path) -> None:
     after_reboot: set[str] = set()
     for boot in (boot_identity(), "another", ""):
         queue = RunQueue(entries=tuple(entries), boot=boot)
-        paths.queue_file().write_text(queue.model_dump_json(exclude_defaults=True))
+        paths.queue_file().write_text(queue.to_json().decode())
         saved = saved_entries()
         listed = [row_beside_entry(row, saved[row.entry]) for row in rows]
         for entry, row in zip(read_queue().entries, listed, strict=True):

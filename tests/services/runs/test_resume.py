@@ -49,10 +49,10 @@ def config(step: int | None) -> ConfigFiles:
 def test_the_newest_unless_somebody_asks(points: ResumePoints) -> None:
     assert points.of(START, config(None)).step == 500
     assert points.of(START, config(-1)).step == 500, "-1 means the newest"
-    assert points.of(START.model_copy(update={"resume": "scratch"}), config(420)).step is None
+    assert points.of(START.replace(resume="scratch"), config(420)).step is None
     beginning = points.of(START, config(0))
     assert (beginning.step, beginning.requested_step, beginning.problem) == (None, 0, None)
-    point = points.of(START.model_copy(update={"resume_step": 440}), config(420))
+    point = points.of(START.replace(resume_step=440), config(420))
     assert (point.step, point.requested_step, point.because) == (440, 440, ""), (
         "a request goes before the config"
     )
@@ -77,7 +77,7 @@ def test_a_step_that_is_not_there_is_refused_with_those_that_are(points: ResumeP
     assert (problem.key, problem.file) == ("ckpt.resume_step", "/w/rl.toml")
     assert problem.message.startswith("ckpt.resume_step = 455: ")
     assert problem.message.endswith("complete: 400, 420, 440, 460, 480, 500")
-    asked = points.of(START.model_copy(update={"resume_step": 7}), config(420)).problem
+    asked = points.of(START.replace(resume_step=7), config(420)).problem
     assert asked is not None
     assert "checkpoint 7: " in asked.message
     for step in range(1, 51):
@@ -108,14 +108,14 @@ def test_every_generation_has_its_own_key(points: ResumePoints, name: str) -> No
 
 def test_a_step_in_the_config_that_something_else_goes_before_is_told(points: ResumePoints) -> None:
     """It is never overruled without a word."""
-    asked = points.of(START.model_copy(update={"resume_step": 440}), config(420))
+    asked = points.of(START.replace(resume_step=440), config(420))
     assert asked.passed_over == "ckpt.resume_step = 420 is ignored: a different start was requested"
-    scratch = points.of(START.model_copy(update={"resume": "scratch"}), config(420))
+    scratch = points.of(START.replace(resume="scratch"), config(420))
     assert scratch.passed_over == asked.passed_over
     started(points, "[ckpt]\nresume_step = 420")
     again = points.of(START, config(420))
     assert again.step == 500
     assert again.passed_over.endswith("an earlier start has already used that step; to go back: --from 420")
-    assert points.of(START.model_copy(update={"resume_step": 420}), config(420)).passed_over == ""
+    assert points.of(START.replace(resume_step=420), config(420)).passed_over == ""
     started(points, "[ckpt]\nresume_step = 7")
     assert points.of(START, config(None)).passed_over == ""

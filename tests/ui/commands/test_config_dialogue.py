@@ -200,7 +200,7 @@ async def test_a_rollback_restarts_and_no_is_its_default() -> None:
     assert desk.experiment.executed == [Request(action="undo", base=BASE, restart=True)]
 
 
-COLLAPSE = OFFER.model_copy(update={"reason": "reward collapsed: 0.97 to 0.01", "resume_step": 420})
+COLLAPSE = OFFER.replace(reason="reward collapsed: 0.97 to 0.01", resume_step=420)
 REWOUND = Request(action="restart", resume_step=420, accepts=Loss.MORE)
 """With consent to all steps that the run makes while the plan is read."""
 
@@ -210,13 +210,13 @@ async def test_after_a_collapse_the_run_goes_back_without_the_edit() -> None:
     desk.state.status = running_status(rollback=COLLAPSE)
     await desk.do(desk.config.roll_back)
     assert "checkpoint 420 is the last good one before that edit" in desk.dialog().body.plain
-    undone = REWOUND.model_copy(update={"action": "undo", "base": BASE, "restart": True})
+    undone = REWOUND.replace(action="undo", base=BASE, restart=True)
     assert desk.experiment.executed == [undone]
 
 
 async def test_after_a_collapse_without_an_edit_to_blame_the_run_just_goes_back() -> None:
     desk = Desk(config_experiment(), True)
-    desk.state.status = running_status(rollback=COLLAPSE.model_copy(update={"edit": ""}))
+    desk.state.status = running_status(rollback=COLLAPSE.replace(edit=""))
     await desk.do(desk.config.roll_back)
     assert desk.dialogs == [PlanDialog]
     assert desk.experiment.executed == [REWOUND]
@@ -232,8 +232,8 @@ async def test_the_difference_to_what_runs_is_shown() -> None:
 
 def all_stopped(desk: Desk) -> None:
     status = running_status()
-    gone = [item.model_copy(update={"state": ComponentState.STOPPED}) for item in status.components]
-    desk.state.status = status.model_copy(update={"components": tuple(gone)})
+    gone = [item.replace(state=ComponentState.STOPPED) for item in status.components]
+    desk.state.status = status.replace(components=tuple(gone))
 
 
 def test_components_that_are_gone_need_no_restart() -> None:

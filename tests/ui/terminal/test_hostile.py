@@ -97,9 +97,7 @@ def evil_experiment(run: Path) -> FakeExperiment:
     experiment = FakeExperiment(status, gpus, knobs, alert)
     experiment.name = EVIL
     diff = f"--- {EVIL}\n+++ {EVIL}\n@@ -1 +1 @@\n-x = 1 # {EVIL}\n+x = 2 # {EVIL}\n"
-    plan = SET_PLAN.model_copy(
-        update={"action": "restart", "diff": diff, "reasons": (EVIL,), "stop": ("trainer",)}
-    )
+    plan = SET_PLAN.replace(action="restart", diff=diff, reasons=(EVIL,), stop=("trainer",))
     experiment.planner = lambda _: plan
     told = {"diff": diff, "stacks": f"{EVIL}\n{EVIL}", "severity": EVIL, "alert": EVIL}
     experiment.entries = [

@@ -1,4 +1,4 @@
-"""What supervisors and clients speak: its version, and values as plain JSON. Light: no pydantic."""
+"""What supervisors and clients speak: its version, and values as plain JSON. Light: `status` imports it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ PROTOCOL_VERSION = 1
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON does not know
-    """Convert a value that `json.dumps` does not know (for its `default`). A pydantic model or a dataclass
+    """Convert a value that `json.dumps` does not know (for its `default`). A value or a dataclass
     becomes its fields, without bytes, which travel beside JSON; any other value becomes its text.
     """
-    if hasattr(value, "model_dump"):
+    if hasattr(value, "model_dump"):  # a table of a layout
         return value.model_dump()
-    if (fields := getattr(value, "__dataclass_fields__", None)) is not None:
+    fields = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", None)
+    if fields is not None:
         members = ((name, getattr(value, name)) for name in fields)
         return {name: member for name, member in members if not isinstance(member, bytes)}
     return str(value)

@@ -13,11 +13,12 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
 from functools import cache, cached_property, wraps
 from importlib import import_module
-from typing import Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
+from msgspec import NODEFAULT, Struct, defstruct
 
-from rltui.base.values import Value
+from rltui.base.protocol import plain
+from rltui.base.values import InvalidValueError, Value, from_plain
 from rltui.errors import UsageError
 
 _Parameters = ParamSpec("_Parameters")
@@ -48,7 +49,7 @@ class Question:
         """The arguments for JSON with `plain`: a single `Value` as its fields, others by name."""
         values = [*arguments.values()]
         if len(values) == 1 and isinstance(values[0], Value):
-            return values[0].model_dump()
+            return cast("dict[str, Any]", plain(values[0]))
         return {_key(name): value for name, value in arguments.items()}
 
     def decode(self, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -58,16 +59,16 @@ class Question:
             UsageError: if they are not what the question takes; names the first that is wrong.
         """
         try:
-            model = self._model.model_validate(params or {})
-        except ValidationError as error:
-            raise UsageError(f"request: {first_fault(error)}") from None
+            message = from_plain(self._message, params or {})
+        except InvalidValueError as error:
+            raise UsageError(f"request: {error}") from None
         if self._single is not None:
-            return {self._single: model}
-        return {name: getattr(model, _key(name)) for name in self._parameters}
+            return {self._single: message}
+        return {name: getattr(message, _key(name)) for name in self._parameters}
 
     def decode_answer(self, answer: object) -> Any:  # noqa: ANN401 - of the type that the declaration says
-        """Raises ValidationError if it is of another type."""
-        return self._answer.validate_python(answer)
+        """Raises InvalidValueError if it is of another type."""
+        return from_plain(self._answer, answer)
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -88,10 +89,10 @@ class Question:
             return get_type_hints(declaration, localns=names, include_extras=True)
 
     @cached_property
-    def _answer(self) -> TypeAdapter[Any]:
+    def _answer(self) -> Any:  # noqa: ANN401 - an annotation
         """Type of the answer; of a stream, that of an item."""
         kind = self._types["return"]
-        return TypeAdapter(get_args(kind)[0] if self.is_stream else kind)
+        return get_args(kind)[0] if self.is_stream else kind
 
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
@@ -107,18 +108,19 @@ class Question:
         return None
 
     @cached_property
-    def _model(self) -> type[BaseModel]:
+    def _message(self) -> type[Struct]:
+        """The type of the arguments as they travel."""
         if self._single is not None:
-            model: type[BaseModel] = self._types[self._single]
-            return model
-        fields: dict[str, Any] = {
-            _key(name): (
+            return cast("type[Struct]", self._types[self._single])
+        fields = (
+            (
+                _key(name),
                 self._types[name],
-                ... if parameter.default is parameter.empty else parameter.default,
+                NODEFAULT if parameter.default is parameter.empty else parameter.default,
             )
             for name, parameter in self._parameters.items()
-        }
-        return create_model(self.name, __base__=Value, **fields)
+        )
+        return defstruct(self.name, fields, kw_only=True)
 
 
 def question(
@@ -175,13 +177,6 @@ def questions_of(declarations: type) -> Mapping[str, Question]:
     """Name → question that a class declares or inherits."""
     members = ((name, getattr(declarations, name)) for name in dir(declarations))
     return {name: member.question for name, member in members if hasattr(member, "question")}
-
-
-def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong, in words: where, and what."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
 def _key(parameter: str) -> str:

@@ -60,7 +60,7 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: Argum
 
     if arguments.begin is not None:
         step = ExperimentReader(record).checkpoint_step(arguments.begin)
-        request = request.model_copy(update={"resume_step": step})
+        request = request.replace(resume_step=step)
     wire = (
         launch.connect_or_start(record) if request.restart and not arguments.plan else launch.connect(record)
     )
@@ -160,7 +160,7 @@ def execute_edit(
     refuse_undo(plan.conflicts)
     if not arguments.plan:
         request_with_consent = require_plan_consent(plan, request, arguments, text=styled_plan_text(plan))
-        plan = request_plan("execute", request_with_consent.model_copy(update={"base": plan.base}))
+        plan = request_plan("execute", request_with_consent.replace(base=plan.base))
     moves = request.restart and not arguments.plan and bool(plan.start or plan.stop)
     if not arguments.json:
         sys.stdout.write(styled_plan_text(plan) or "nothing to change\n")

@@ -31,8 +31,8 @@ def collected_json() -> Iterator[list[Any]]:
 def print_json(document: object, *, is_compact: bool = False, hides_secrets: bool = False) -> None:
     """Print a document on one line at once, for those who follow.
 
-    `document`: a pydantic model; or values of JSON, with models and dataclasses among them. `is_compact`:
-    without spaces, as models always are, and fast for thousands of runs. `hides_secrets`: in texts, too.
+    `document`: a `Value`; or values of JSON, with such and dataclasses among them. `is_compact`:
+    without spaces, as a `Value` always is, and fast for thousands of runs. `hides_secrets`: in texts, too.
     """
     text = _encode(document, is_compact=is_compact)
     if hides_secrets:
@@ -78,8 +78,8 @@ def print_csv(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def _encode(document: object, *, is_compact: bool = False) -> str:
-    if hasattr(document, "model_dump_json"):  # of pydantic, which takes 60 ms to import
-        return str(document.model_dump_json())
+    if hasattr(document, "to_json"):  # a `Value`, whose base takes 10 ms to import
+        return str(document.to_json(), "utf-8")
     if is_compact:
         import orjson
 
@@ -91,6 +91,6 @@ def _plain(value: object) -> object:
     """Convert a value to types of JSON; dates of a TOML file become text."""
     from dataclasses import asdict, is_dataclass
 
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+    if hasattr(value, "to_plain"):
+        return value.to_plain()
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)

@@ -253,7 +253,7 @@ def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
     from rltui.core.experiment.api import ComponentStatus  # pydantic takes 60 ms
     from rltui.views.gpu.advice import failure_text
 
-    status = ComponentStatus.model_validate(component)
+    status = ComponentStatus.from_plain(component)
     lines = [] if status.out_of_memory is None else [failure_text(status.out_of_memory)]
     lines.extend(f"→ {remedy_command(remedy, name)}" for remedy in status.remedies[:_MOST_COMMANDS])
     return [f"      {line}" for line in lines]
@@ -280,7 +280,7 @@ def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
     from rltui.core.runs.evals import QueuedEval  # pydantic takes 60 ms
     from rltui.views.event import KINDS
 
-    queued = map(QueuedEval.model_validate, evals)
+    queued = map(QueuedEval.from_plain, evals)
     return [
         f"  {KINDS['eval'].text} evaluation {evaluation.id}: {evaluation.label} · {evaluation.words}"
         for evaluation in queued
@@ -292,7 +292,7 @@ def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[s
         return []
     from rltui.core.experiment.api import Orphan  # pydantic takes 60 ms
 
-    lines = [f"  ⚠ leftover: {orphan_text(Orphan.model_validate(orphan))}" for orphan in orphans]
+    lines = [f"  ⚠ leftover: {orphan_text(Orphan.from_plain(orphan))}" for orphan in orphans]
     return [*lines, f"    to end them: {hints.FREE_LEFTOVERS(name=name)}"]
 
 

@@ -36,14 +36,14 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 def request_plan(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
     from rltui.core.experiment.api import Plan
 
-    params = request.model_copy(update={"by": actor()}).model_dump(mode="json")
-    return Plan.model_validate(wire.call(method, params))
+    params = request.replace(by=actor()).to_plain()
+    return Plan.from_plain(wire.call(method, params))
 
 
 def styled_plan_text(plan: Plan) -> str:
     """A plan in lines, its diff in colours; ends with a newline unless there is nothing to say."""
     lines = style_diff(plan.diff.rstrip("\n").split("\n")) if plan.diff else []  # only line feeds end a line
-    body = plan_text(plan.model_copy(update={"diff": ""}))
+    body = plan_text(plan.replace(diff=""))
     return "".join(f"{line}\n" for line in lines) + "".join(map(style_line, body.splitlines(keepends=True)))
 
 

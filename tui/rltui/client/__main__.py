@@ -31,10 +31,10 @@ def _start() -> int:
     from rltui.core.experiment.api import ErrorReply
 
     try:
-        started = start_order(StartOrder.model_validate_json(sys.stdin.read()))
-        answer = {"result": started.model_dump(mode="json")}
+        started = start_order(StartOrder.from_json(sys.stdin.read()))
+        answer = {"result": started.to_plain()}
     except RltuiError as error:
-        answer = {"error": ErrorReply.of(error).model_dump()}
+        answer = {"error": ErrorReply.of(error).to_plain()}
     print(json.dumps(answer))
     return 0
 

@@ -57,7 +57,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
             launch.clear_away(record)
         except RltuiError as problem:
             print(f"its terminals remain: {problem}", file=sys.stderr)
-        return completed.model_copy(update={"left": survivors})
+        return completed.replace(left=survivors)
     with wire:
         wire.ask("shutdown", {"by": actor()})
         try:
@@ -73,7 +73,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
                 ) from None
             return down
         wire.wait_for_end()
-    return Down.model_validate(status["down"]) if status.get("down") else completed
+    return Down.from_plain(status["down"]) if status.get("down") else completed
 
 
 async def _end(record: ExperimentRecord) -> tuple[str, ...]:

@@ -161,7 +161,7 @@ class LocalExperiment(Experiment):
             was_alive, is_alive = is_alive, await asyncio.to_thread(launch.has_supervisor, self.record)
             if is_alive and not was_alive:
                 yield Alert(
-                    kind="client",
+                    kind="notice",
                     severity="information",
                     title=f"{self.name} has a supervisor again",
                     text="This view shows its files as they were. S opens the live run.",
@@ -183,7 +183,7 @@ class LocalExperiment(Experiment):
     # --- requests, journal, tools ---------------------------------------------------------------------------
 
     async def execute(self, request: Request) -> Plan:
-        return await super().execute(request.model_copy(update={"by": actor()}))
+        return await super().execute(request.replace(by=actor()))
 
     async def note(self, text: str) -> JournalEntry:
         """Save a note through the supervisor, or into the file if the experiment was shut down or is
@@ -225,7 +225,7 @@ class LocalExperiment(Experiment):
     async def publish(self, published: Publication, *, private: bool) -> None:
         from rltui.client.manual_components import PUBLISH, publish_request, tokens
 
-        request = published.model_copy(update={"private": private})
+        request = published.replace(private=private)
         await self._required_supervisor().tokens(**tokens())
         plan = await self.execute(publish_request(request))
         if PUBLISH not in plan.start:

@@ -15,6 +15,7 @@ from rltui.core.experiment.api import Publication, Request
 from rltui.errors import UsageError
 from rltui.services.experiment import layout_files
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.launch import ManualArguments
 from rltui.services.runs import weights
 
 SHELL, PUBLISH = "shell", "publish"
@@ -39,7 +40,10 @@ def shell_request(record: ExperimentRecord, *, like: str | None, command: Sequen
     # whoever tries something wants the run's own machine: the first job with devices is the default
     jobs = [spec for spec in layout.automatic if spec.kind == "job" and not spec.creates]
     default = next((spec.id for spec in jobs if spec.gpus), component_ids[0])
-    arguments = {"like": like or default, "command": tuple(command) or (login_shell(),)}
+    arguments: ManualArguments = {
+        "like": like or default,
+        "command": tuple(command) or (login_shell(),),
+    }
     return Request(action="start", components=(SHELL,), given=arguments)
 
 
@@ -103,7 +107,7 @@ def tokens() -> dict[str, dict[str, str]]:
 
 def publish_request(published: Publication) -> Request:
     options = (*published.options, *(["--private"] if published.private else []))
-    arguments = {"repo": published.repo, "folder": published.folder, "options": options}
+    arguments: ManualArguments = {"repo": published.repo, "folder": published.folder, "options": options}
     return Request(action="start", components=(PUBLISH,), given=arguments)
 
 

@@ -190,7 +190,7 @@ class ExperimentReader:
     def status_document(self) -> dict[str, Any]:
         """The status as JSON, which is saved beside the experiment without what the queue says of it."""
         sources, own_status = fingerprint(self.record), self._own_status()
-        status: dict[str, Any] = own_status.model_dump(mode="json")
+        status: dict[str, Any] = own_status.to_plain()
         save_status(self.record, status, sources)
         return status if own_status.alive else status_beside_queue(self.record, status)
 
@@ -277,7 +277,7 @@ class ExperimentReader:
             if not plan.is_empty:
                 journal_of(self.record).add("prune", pruned_text(plan))
             delete(removed)
-        return plan.model_copy(update={"done": True})
+        return plan.replace(done=True)
 
     def bring_back(self, name: str) -> Path | None:
         """Put back what a restart set aside, into the run of a stopped experiment. What the run has written

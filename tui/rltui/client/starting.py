@@ -89,13 +89,12 @@ def start(
 
 
 def _first_request(request: ExperimentRequest) -> Request:
-    accepted = {"accepts": Loss.MORE} if request.is_loss_accepted else {}
     return Request(
         action="start",
         components=request.components,
         resume_step=request.checkpoint_step,
         by=actor(),
-        **accepted,
+        accepts=Loss.MORE if request.is_loss_accepted else Loss.INTERVAL,
     )
 
 
@@ -149,6 +148,6 @@ def start_in_subprocess(order: StartOrder) -> Started:
         ConfigError, ConflictError, RltuiError: as `start_order`.
     """
     command = module_command("rltui.client", START)
-    output = subprocesses.check_output(command, timeout_s=_TIMEOUT_S, stdin=order.model_dump_json().encode())
+    output = subprocesses.check_output(command, timeout_s=_TIMEOUT_S, stdin=order.to_json())
     answer: Any = result_of(json.loads(output))
-    return Started.model_validate(answer)
+    return Started.from_plain(answer)

@@ -297,7 +297,7 @@ class SchemaConfig:
             rules += self.grammar.further(files, config.values, config.names)
         others = {files[role].path for role, reading in config.readings.items() if reading.may_be_other}
         rules = [
-            problem.model_copy(update={"severity": "warning"})
+            problem.replace(severity="warning")
             if problem.is_error and problem.file in others  # of another release, whose rules may differ
             else problem
             for problem in rules

@@ -50,7 +50,7 @@ def main() -> int:
         case [str(verb)] if verb == START:
             return _report(_start)
         case [str(verb), _] if verb == START_ENTRY:
-            return _report(lambda: start_entry(QueueEntry.model_validate_json(sys.stdin.read())))
+            return _report(lambda: start_entry(QueueEntry.from_json(sys.stdin.read())))
     return _supervise()
 
 

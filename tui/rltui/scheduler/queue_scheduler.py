@@ -105,7 +105,7 @@ class QueueScheduler:
     def _advance(self, entry: QueueEntry) -> None:
         if reason := self._silent_folder(entry):
             if reason != entry.why and entry.state == "running":
-                self._replace(entry, lambda now: now.model_copy(update={"why": reason}))
+                self._replace(entry, lambda now: now.replace(why=reason))
         elif entry.state == "starting":
             self._settle_start(entry)
         elif entry.state == "running":
@@ -143,9 +143,9 @@ class QueueScheduler:
                 now = entry
                 if entry.state == "queued" and start is not None and entry.id == start.id:
                     if not queue.paused:
-                        now = entry.model_copy(update={"state": "starting", "why": "", **start_fields})
+                        now = entry.replace(state="starting", why="", **start_fields)
                 elif entry.state == "queued" and entry.id in waits:
-                    now = entry.model_copy(update={"why": waits[entry.id]})
+                    now = entry.replace(why=waits[entry.id])
                 entries.append(now)
             return queue.with_entries(entries)
 
@@ -193,7 +193,7 @@ class QueueScheduler:
             assert number is not None
             command = module_command("rltui.scheduler", START_ENTRY, entry.name)
             self._programs[entry.id] = self._run(
-                entry, command, _LONGEST_START_S, stdin=entry.model_dump_json(), hand_on=(number,)
+                entry, command, _LONGEST_START_S, stdin=entry.to_json().decode(), hand_on=(number,)
             )
         except OSError as error:
             reason = f"cannot be started: {error.strerror}"
@@ -250,16 +250,16 @@ class QueueScheduler:
         if entry.gpus:
             release_devices(entry.name)  # by now it claims what it needs itself
         if run:
-            self._replace(entry, lambda now: now.model_copy(update={"state": "running", "run": run}))
+            self._replace(entry, lambda now: now.replace(state="running", run=run))
         elif code is None:  # it was never started, or killed before it came to anything
-            self._replace(entry, lambda now: now.model_copy(update={"state": "queued"}))
+            self._replace(entry, lambda now: now.replace(state="queued"))
         else:
             signal_text = subprocesses.failure_text(code, b"") if code < 0 else None
             reason = f"its start {signal_text}" if signal_text else _last_error(entry)
             retries = 0 if code in _HOPELESS else entry.retries
             self._replace(
                 entry,
-                lambda now: now.model_copy(update={"retries": retries}).ended("failed", reason, time.time()),
+                lambda now: now.replace(retries=retries).ended("failed", reason, time.time()),
             )
 
     def _silent_folder(self, entry: QueueEntry) -> str:
@@ -300,12 +300,12 @@ class QueueScheduler:
         if outcome is None:
             pending_reason = _pending(status) if entry.is_job else ""
             if pending_reason != entry.why:
-                self._replace(entry, lambda now: now.model_copy(update={"why": pending_reason}))
+                self._replace(entry, lambda now: now.replace(why=pending_reason))
             return
         logger.info("%s: %s %s", entry.name, outcome, reason)
         if is_living:
             ending_fields = {"state": "stopping", "outcome": outcome, "why": reason}
-            self._replace(entry, lambda now: now.model_copy(update=ending_fields))
+            self._replace(entry, lambda now: now.replace(**ending_fields))
         else:
             self._replace(entry, lambda now: now.ended(outcome, reason, time.time()))
 

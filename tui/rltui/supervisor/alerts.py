@@ -141,7 +141,7 @@ class AlertDelivery:
         """
         if not (command := self.alerts.command):
             return
-        document = alert.model_dump(mode="json") | {"experiment": self._experiment}
+        document = alert.to_plain() | {"experiment": self._experiment}
         result = await subprocesses.run(
             command,
             stdin=json.dumps(document).encode() + b"\n",

@@ -20,11 +20,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, StrictInt, StrictStr, ValidationError
-
 from rltui.base.protocol import PROTOCOL_VERSION
-from rltui.base.questions import first_fault, questions_of
-from rltui.base.values import Value
+from rltui.base.questions import questions_of
+from rltui.base.values import InvalidValueError, Value
 from rltui.core.experiment.api import ErrorReply
 from rltui.core.experiment.questions import SupervisorApi
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -54,8 +52,8 @@ _MAX_ID_CHARS = 100
 
 
 class _Call(Value):
-    id: StrictInt | StrictStr | None = Field(default=None)
-    method: StrictStr
+    id: int | str | None = None
+    method: str
     params: dict[str, Any] | None = None
 
 
@@ -68,9 +66,9 @@ def _parse_call(line: bytes) -> _Call:
     if _NUL.search(line):
         raise UsageError("invalid request: a NUL character")
     try:
-        return _Call.model_validate_json(line)
-    except ValidationError as error:
-        raise UsageError(f"invalid request: {first_fault(error)}") from None
+        return _Call.from_json(line)
+    except InvalidValueError as error:
+        raise UsageError(f"invalid request: {error}") from None
 
 
 def _id_of(line: bytes) -> int | str | None:
@@ -251,7 +249,7 @@ class _Client:
     async def turn_away(self, title: str, hint: str) -> None:
         """Send the reason of the refusal, instead of hello."""
         reply = ErrorReply(title=title, hint=hint)
-        await self._out.send(b'{"error":' + reply.model_dump_json().encode() + b"}\n")
+        await self._out.send(b'{"error":' + reply.to_json() + b"}\n")
 
     async def serve(self) -> None:
         """Answer requests until the client hangs up, or does not read what it asked for."""
@@ -339,7 +337,7 @@ class _Client:
 
     async def _reply(self, request_id: int | str | None, kind: str, value: Value) -> None:
         head = f'{{"id":{json.dumps(request_id)},"{kind}":'
-        await self._out.send(head.encode() + value.model_dump_json().encode() + b"}\n")
+        await self._out.send(head.encode() + value.to_json() + b"}\n")
 
 
 def _peer_uid(writer: asyncio.StreamWriter) -> int:

@@ -244,7 +244,7 @@ class Commands:
         await asyncio.shield(self._shutdown_task)
 
     def _start_shutdown(self, down: Down) -> None:
-        self.down = down = down.model_copy(update={"complete": False})
+        self.down = down = down.replace(complete=False)
         self._shutdown_task = spawn(self._shut_everything_down(down), "down")
         self._runtime.events.changed("pending")
 
@@ -268,6 +268,6 @@ class Commands:
         if unseen:
             text += f" on this machine; commands run by ssh cannot be observed: {', '.join(unseen)}"
         self._runtime.events.journal.add("supervisor", text)
-        self.down = down.model_copy(update={"complete": True, "left": remaining, "unseen": unseen})
+        self.down = down.replace(complete=True, left=remaining, unseen=unseen)
         self._runtime.events.changed("pending")
         self.finished.set()

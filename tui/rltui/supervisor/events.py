@@ -246,7 +246,7 @@ class EventBus:
             return
         alert, suppressed = passed
         title, text = without_secrets(alert.title), without_secrets(alert.text)
-        alert = alert.model_copy(update={"title": title, "text": text})
+        alert = alert.replace(title=title, text=text)
         rule: dict[str, Any] = {"rule": alert.rule} if alert.rule else {}
         self.journal.add(
             "alert",
@@ -316,7 +316,7 @@ class EventBus:
 
 
 def encode(value: Value) -> bytes:
-    return value.model_dump_json().encode()
+    return value.to_json()
 
 
 def config_alert(error: ConfigError) -> Alert:

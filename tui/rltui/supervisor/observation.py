@@ -117,7 +117,7 @@ class Observation:
         concerns = self.health.concerns
         beside = self.progress.curve_of(concept_beside(concerns))
         more = {"concerns": concerns, "bottleneck": self.health.bottleneck, "beside": beside}
-        return self.progress.progress.model_copy(update=more)
+        return self.progress.progress.replace(**more)
 
     def title_details(self, component: str) -> tuple[str, ...]:
         """Short texts for the component's title."""

@@ -144,4 +144,4 @@ class OrphanWatch:
 
 
 def _without_age(orphan: Orphan) -> Orphan:
-    return orphan.model_copy(update={"age_s": None})
+    return orphan.replace(age_s=None)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from rltui.base.text import join_words, unknown_name
 from rltui.base.toml.values import TomlValue
+from rltui.base.values import InvalidValueError
 from rltui.core import hints
 from rltui.core.config.report import PendingKnob, Problem
 from rltui.core.experiment.api import EDITS, Lost, Plan, Request
@@ -73,10 +72,10 @@ class Planner:
         plan, edit = planned.plan, planned.edit
         if request.thorough:
             framework_problems = await self._config.framework_problems(edit, plan.problems)
-            return plan.model_copy(update={"problems": (*plan.problems, *framework_problems)})
+            return plan.replace(problems=(*plan.problems, *framework_problems))
         if edit is None:
             return plan
-        return plan.model_copy(update={"asks_more": await self._config.can_be_asked(edit)})
+        return plan.replace(asks_more=await self._config.can_be_asked(edit))
 
     async def validate_request(self, request: Request) -> Request:
         """The request to plan and execute, once the framework has resolved the config of what it stops and
@@ -99,7 +98,7 @@ class Planner:
         run_id = self._observation.run_id
         await self._config.validate(plan.start, files, resume_step=planned.resume_step, run_id=run_id)
         # Another may write before it is carried out.
-        return request.model_copy(update={"base": plan.base}) if edit is not None else request
+        return request.replace(base=plan.base) if edit is not None else request
 
     async def plan_with_edit(self, request: Request, *, automatic: bool = False) -> Planned:
         """The plan, and what an edit would write. `automatic`: by a restart policy, which waits for leftovers
@@ -130,7 +129,7 @@ class Planner:
         if restarts and request.resume_step is not None and not request.components:
             # going back to a checkpoint restarts these; a server that lives need not load its model again
             jobs = tuple(name for name in self._setup.components if name in self._setup.run_jobs)
-            request = request.model_copy(update={"components": jobs})
+            request = request.replace(components=jobs)
         for name in request.components:
             if name not in self._processes.runners:
                 raise unknown_name("component", name, self._processes.runners)
@@ -220,7 +219,7 @@ class Planner:
             problems = [problem for problem in problems if problem.key not in ("port", SERVER)]
             updates["free"] = ()
         updates |= {"reasons": tuple(reasons), "problems": tuple(problems)}
-        return plan.model_copy(update=updates)
+        return plan.replace(**updates)
 
     def _problems(self, draft: _Draft) -> tuple[Problem, ...]:
         """Errors and warnings about files and box, except those that the edit itself has."""
@@ -280,8 +279,7 @@ class Planner:
         pending = self._config.document.pending(self._running(), draft.files)
         stopped = draft.plan.stop if draft.is_now else ()
         remaining = (
-            knob.model_copy(update={"readers": tuple(r for r in knob.readers if r not in stopped)})
-            for knob in pending
+            knob.replace(readers=tuple(r for r in knob.readers if r not in stopped)) for knob in pending
         )
         return tuple(knob for knob in remaining if knob.readers)
 
@@ -335,8 +333,8 @@ class _StartTimes:
             if "took_s" not in entry_data(row):
                 continue
             try:
-                self._timed.append(JournalEntry.model_validate(row))
-            except ValidationError:
+                self._timed.append(JournalEntry.from_plain(row))
+            except InvalidValueError:
                 continue  # of another version
         return times_from(self._timed)
 

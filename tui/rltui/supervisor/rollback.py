@@ -67,7 +67,7 @@ class RollbackWatch:
         if self.offer is None or self.applied_edit is None or request.action != "undo" or not request.restart:
             return request
         components = dict.fromkeys((*request.components, self.offer.component))
-        return request.model_copy(update={"components": tuple(components)})
+        return request.replace(components=tuple(components))
 
     def lifecycle_changed(self, component: ComponentRunner, previous: Lifecycle) -> None:
         applied_edit, lifecycle, name = self.applied_edit, component.lifecycle, component.spec.id
@@ -76,11 +76,9 @@ class RollbackWatch:
         now = self._clock()
         if lifecycle.state is ComponentState.READY and previous.state is not lifecycle.state:
             recovered = applied_edit.offer is not None and applied_edit.offer.component == name
-            self.applied_edit = applied_edit.model_copy(
-                update={
-                    "ready_at": {**applied_edit.ready_at, name: now},
-                    "offer": None if recovered else applied_edit.offer,
-                }
+            self.applied_edit = applied_edit.replace(
+                ready_at={**applied_edit.ready_at, name: now},
+                offer=None if recovered else applied_edit.offer,
             )
             return
         is_starting = now - applied_edit.ready_at.get(name, now) <= _START_WINDOW_S
@@ -96,7 +94,7 @@ class RollbackWatch:
             after_text = f" after {duration(now - record.started_at)}" if record is not None else ""
             reason = f"{name} failed{after_text}: {lifecycle.reason or lifecycle.word}"
             offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
-            self.applied_edit = applied_edit.model_copy(update={"offer": offer})
+            self.applied_edit = applied_edit.replace(offer=offer)
             undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
             title = f"{name} failed after an edit"
             text = f"{applied_edit.words}: {reason}. To undo the edit: {undo}"

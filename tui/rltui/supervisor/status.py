@@ -63,7 +63,7 @@ class StatusBuilder:
             "rollback": rollback,
             "evals": evals,
         }
-        return with_queue(self._setup.record, status.model_copy(update=live))
+        return with_queue(self._setup.record, status.replace(**live))
 
     def is_done(self) -> bool:
         """True if the steps of the run are done, and nothing of it goes on."""

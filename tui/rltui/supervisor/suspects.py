@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from rltui.base.secrets import MASK
+from rltui.base.values import InvalidValueError
 from rltui.core.config.edit_log import EditLog, EditRecord
 from rltui.services.experiment.journal import read_entries
 
@@ -62,8 +61,8 @@ def _edits_in_force(journal: Path) -> list[Suspect]:
         data = entry.get("data")
         if entry["kind"] == "edit":
             try:
-                record = EditRecord.model_validate(data)
-            except ValidationError:  # another version wrote it
+                record = EditRecord.from_plain(data)
+            except InvalidValueError:  # another version wrote it
                 continue
             log.add(record)
             waiting.append(record.number)

@@ -43,10 +43,10 @@ class Transactions:
 
     def start(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Execute `plan`; returns at once. `automatic`: by a restart policy, so that failures count on."""
-        data = plan.model_dump(include={"action", "stop", "start", "keep"}) | {"by": request.by}
+        data = plan.part("action", "stop", "start", "keep") | {"by": request.by}
         self._events.journal.add("plan", _describe(plan), **data)
         # on disk, without the secrets of its edits
-        saved_request = request.model_copy(update={"edits": {}, "texts": {}})
+        saved_request = request.replace(edits={}, texts={})
         self.resume(Pending(request=saved_request, plan=plan, automatic=automatic))
 
     def resume(self, pending: Pending) -> None:

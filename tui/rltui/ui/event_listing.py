@@ -72,7 +72,7 @@ class EventListing:
                 yield from items
             else:
                 text = f"checkpoints {steps_text(steps)} are complete"
-                yield replace(items[-1], entry=items[-1].entry.model_copy(update={"text": text}))
+                yield replace(items[-1], entry=items[-1].entry.replace(text=text))
 
     def _admits(self, item: EventItem) -> bool:
         entry = item.entry

@@ -153,7 +153,7 @@ def component_title(
     role = badge_of(status).role
     cells = [Cell(status.id, "head"), Cell(" "), Cell(component_state_text(status, now), role)]
     if status.host is not None and status.state in ALIVE_STATES:
-        for text in host_texts(status.host.model_dump(), now):
+        for text in host_texts(status.host.to_plain(), now):
             is_lost = text.startswith(STALLED.sign)
             cells += [_SEPARATOR, Cell(text, STALLED.role if is_lost else None)]
     if status.stalled:
@@ -213,7 +213,7 @@ def _log_state(log: Mapping[str, Any], now: float) -> Cell:
 
 def log_title(log: FollowedLog, now: float, fits: Callable[[str], bool] = lambda _: True) -> list[Cell]:
     """`trainer ● growing · logs/latest/trainer.log`. The file is left out where it does not fit."""
-    state = _log_state(log.model_dump(), now)
+    state = _log_state(log.to_plain(), now)
     cells = [
         Cell((log.title or log.id).strip(), "head"),
         Cell(" "),

@@ -90,7 +90,8 @@ VIEW: View[QueuedRun] = View(
 
 def entry_document(entry: QueueEntry) -> dict[str, Any]:
     """The entry for programs: its request in the words of the command line, a fork as what it changes."""
-    return {**entry.model_dump(mode="json", exclude={"request"}), "fork": _fork(entry)}
+    names = (name for name in entry.__struct_fields__ if name != "request")
+    return {**entry.part(*names), "fork": _fork(entry)}
 
 
 def entry_details(entry: QueueEntry, now: float) -> Details:

@@ -63,7 +63,7 @@ def check(arguments: Arguments) -> int:
             problem.after_edit([key for key in problem.instead if key.endswith(set_keys)])
             for problem in report.problems
         ]
-        report = report.model_copy(update={"problems": tuple(_of_originals(copies, problems))})
+        report = report.replace(problems=tuple(_of_originals(copies, problems)))
     if arguments.json:
         print_json(report)
     else:
@@ -119,4 +119,4 @@ def _of_originals(copies: RunConfig, problems: Iterable[Problem]) -> Iterator[Pr
                 "line": int(line) if is_line else None,
                 "column": None,
             }
-        yield problem.model_copy(update=changes)
+        yield problem.replace(**changes)

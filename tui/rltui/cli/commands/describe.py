@@ -40,7 +40,7 @@ def _show(arguments: Arguments, target: Target) -> int:
     components = _named(run, target.components)
     status = row_of(target.record)
     if arguments.json:
-        document = run.model_copy(update={"components": tuple(components)}).model_dump(mode="json")
+        document = run.replace(components=tuple(components)).to_plain()
         print_json({"name": run.name, "state": status["state"], "reason": status["reason"], **document})
         return 0
     state = status_cell(status)

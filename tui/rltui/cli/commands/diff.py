@@ -91,7 +91,7 @@ def _print_differences(difference: ConfigDiff, arguments: Arguments) -> None:
 
 
 def _print_diff(difference: ConfigDiff) -> None:
-    keys = [(key.model_dump(), key.before, key.after) for key in difference.keys]
+    keys = [(key.to_plain(), key.before, key.after) for key in difference.keys]
     _print_keys(difference.before, difference.after, keys)
 
 

@@ -94,7 +94,7 @@ def _down_all(arguments: Arguments) -> int:
     if waiting_count:
         text += f"queue: {count_text(waiting_count, 'run')} would start next; the queue will be paused\n"
     if arguments.plan:
-        documents = [{"experiment": name, **plan.model_dump(mode="json")} for name, plan in plans.items()]
+        documents = [{"experiment": name, **plan.to_plain()} for name, plan in plans.items()]
         print_outcome({"runs": documents}, text or "nothing is running\n", as_json=arguments.json)
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
@@ -170,9 +170,9 @@ def _plan_down(record: ExperimentRecord) -> Plan:
         if wire is None:
             return Plan(action="stop")
         with wire:
-            answer = wire.call("plan", Request(action="stop").model_dump(mode="json"), timeout_s=_PLAN_S)
-            plan = Plan.model_validate(answer)
-            evals = Status.model_validate(wire.call("status", timeout_s=_PLAN_S)).evals
+            answer = wire.call("plan", Request(action="stop").to_plain(), timeout_s=_PLAN_S)
+            plan = Plan.from_plain(answer)
+            evals = Status.from_plain(wire.call("status", timeout_s=_PLAN_S)).evals
     except RltuiError as error:  # whatever is wrong, it can be ended
         return Plan(action="stop", reasons=(f"what would be lost is unknown: {error.title}",))
     reasons = list(plan.reasons)
@@ -181,7 +181,7 @@ def _plan_down(record: ExperimentRecord) -> Plan:
         reasons.append(f"{names} cannot continue without its inference server")
     if waiting_count := len(evals):
         reasons.append(f"{count_text(waiting_count, 'evaluation')} will not run")
-    return plan.model_copy(update={"reasons": tuple(reasons)})
+    return plan.replace(reasons=tuple(reasons))
 
 
 _PLAN_S = 10.0

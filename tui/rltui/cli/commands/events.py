@@ -76,7 +76,7 @@ def add_event(arguments: Arguments) -> int:
     record = choose(arguments, acts=True).record
     with launch.connected(record) as wire:
         if wire is None:
-            entry = journal_of(record).note(text).model_dump()
+            entry = journal_of(record).note(text).to_plain()
         else:
             entry = wire.call("note", {"text": text})
     at_step = "" if entry["step"] is None else f" at step {entry['step']}"

@@ -68,7 +68,7 @@ def _show_table(table: dict[str, Any], terms: Sequence[str], arguments: Argument
     if table["problems"]:
         from rltui.core.config.report import Problem  # pydantic takes 60 ms
 
-        for problem in map(Problem.model_validate, table["problems"]):
+        for problem in map(Problem.from_plain, table["problems"]):
             print(style_line(f"{problem.severity}: {problem.text}"), file=sys.stderr)
     return 0
 
@@ -81,7 +81,7 @@ def read_table(record: ExperimentRecord) -> dict[str, Any]:
     from rltui.client.reader import ExperimentReader
 
     table = ExperimentReader(record).document_to_edit().knob_table({})
-    return table.model_dump(mode="json")
+    return table.to_plain()
 
 
 def _of_files(names: Sequence[str], arguments: Arguments) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _of_files(names: Sequence[str], arguments: Arguments) -> dict[str, Any]:
         raise UsageError("RUN and files cannot be combined", hint="leave one of them out")
     files = named([Path(name) for name in names])
     framework = choose_framework(files, arguments.layout, arguments.framework)
-    return checking.knobs(files, arguments.layout, framework).model_dump(mode="json")
+    return checking.knobs(files, arguments.layout, framework).to_plain()
 
 
 def _matching(rows: Iterable[KnobRow], terms: Sequence[str]) -> list[KnobRow]:

@@ -310,7 +310,9 @@ def _document(queue: RunQueue) -> dict[str, Any]:
     """The queue for programs, with the states that its runs have on every other place."""
     verdicts = {queued.entry.id: queued.verdict for queued in _queued_runs(queue)}
     entries = [{**entry_document(entry), **verdicts[entry.id].as_json()} for entry in queue.entries]
-    return {**queue.model_dump(mode="json", exclude={"entries"}), "entries": entries}
+    document = queue.to_plain()
+    del document["entries"]
+    return {**document, "entries": entries}
 
 
 def _queued_runs(queue: RunQueue) -> list[QueuedRun]:

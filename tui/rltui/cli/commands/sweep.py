@@ -88,7 +88,7 @@ def sweep(arguments: Arguments) -> int:
             for number, queue_request in enumerate(requests)
         ]
     else:
-        options = options.model_copy(update={"max_parallel": arguments.max_parallel})
+        options = options.replace(max_parallel=arguments.max_parallel)
     entries = commands.add_to_queue(requests, options, group=group, after_reboot=arguments.after_reboot)
     print_added(entries, arguments)
     return 0

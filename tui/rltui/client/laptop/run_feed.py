@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator
+from dataclasses import asdict, dataclass
 
 from rltui.base.questions import remote_method
 from rltui.client.local_runs import LocalRuns
@@ -20,20 +17,19 @@ _ROWS_AT_ONCE = 100
 """Rows of the index in one item."""
 
 
-def _with_checked_metadata(row: Any) -> Any:  # noqa: ANN401 - JSON of another machine
-    RunMetadata.parse(row)
-    return row
-
-
 @dataclass(frozen=True, slots=True)
 class RunUpdate:
-    rows: tuple[Annotated[RunRow, BeforeValidator(_with_checked_metadata)], ...]
+    rows: tuple[RunRow, ...]
     gone: tuple[str, ...]
     """Ids of the removed runs."""
     queue: RunQueue | None
     """`None` if the queue is unchanged."""
     is_whole: bool
     """True if this is the last item of this change."""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:  # another machine tells them
+            RunMetadata.parse({**asdict(row.metadata), "tags": [*row.tags]})
 
 
 class RunFeed:

@@ -6,13 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from pydantic import TypeAdapter
-
 from rltui.base.questions import Question, questions_of, remote_method
+from rltui.base.values import from_plain
 from rltui.client import launch
 from rltui.client.experiment import Description, Event, Experiment
 from rltui.client.laptop.log_feed import KnownLine, LogFeed, LogUpdate
@@ -87,7 +85,7 @@ class SearchUpdate:
 
 def event_of(push: PushedEvent) -> Event:
     """The event that was pushed at the other end."""
-    event: Any = EVENT_MODELS[push.event].model_validate(push.data)
+    event: Any = EVENT_MODELS[push.event].from_plain(push.data)
     return cast("Event", event)
 
 
@@ -116,7 +114,7 @@ class RemoteServer:
         if kind == "server":
             return self, questions_of(RemoteServer)
         if kind == "experiment":
-            return self._experiment(_handles().validate_python(address)), questions_of(Experiment)
+            return self._experiment(from_plain(ExperimentAddress, address)), questions_of(Experiment)
         if kind == "runs":
             return self._runs[bool(address)], questions_of(Runs)
         if kind == "run list":
@@ -213,7 +211,7 @@ class RemoteServer:
         experiment = await asyncio.to_thread(self._experiment, handle)
         async with contextlib.aclosing(experiment.events()) as events:
             async for event in events:
-                yield PushedEvent(_KINDS[type(event)], event.model_dump(mode="json"))
+                yield PushedEvent(_KINDS[type(event)], event.to_plain())
 
     # --- logs ---------------------------------------------------------------------------------------------
 
@@ -271,11 +269,6 @@ class RemoteServer:
                 yield SearchUpdate(scan.progress, scan.size, hits)
         finally:
             scan.cancel()
-
-
-@cache
-def _handles() -> TypeAdapter[ExperimentAddress]:
-    return TypeAdapter(ExperimentAddress)
 
 
 async def items_in_threads(

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from rltui import paths
 from rltui.base.interpreter import OUTER_VARIABLES, module_command
 from rltui.base.text import join_words, numbered, parse_whole_number, unknown_name
@@ -142,7 +144,7 @@ def add_to_queue(
         if is_kept_variable(name) and name not in OUTER_VARIABLES
     }
     around = LaunchEnvironment(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
-    key = hashlib.sha256(around.model_dump_json().encode()).hexdigest()[:12]
+    key = hashlib.sha256(around.to_json()).hexdigest()[:12]
     contents = [_contents(request.files) for request in requests]
     requests = [replace(request, folder=request.folder.resolve()) for request in requests]
     new_entries: list[QueueEntry] = []
@@ -151,7 +153,7 @@ def add_to_queue(
         new_entries.clear()
         used_groups = {entry.group for entry in queue.entries}
         free_group = next(name for name in numbered(group) if not name or name not in used_groups)
-        shared_fields = {**options.model_dump(), "group": free_group, "surroundings": key}
+        shared_fields = {**asdict(options), "group": free_group, "surroundings": key}
         for request, files in zip(requests, contents, strict=True):
             new_entries.append(
                 _entry(request, (*queue.entries, *new_entries), {**shared_fields, "files": files})
@@ -159,7 +161,7 @@ def add_to_queue(
         entries = (*queue.entries, *new_entries)
         rule_change = {} if after_reboot is None else {"after_reboot": after_reboot}
         everywhere = {**queue.surroundings, key: around}
-        return queue.model_copy(update={"surroundings": everywhere, **rule_change}).with_entries(entries)
+        return queue.replace(surroundings=everywhere, **rule_change).with_entries(entries)
 
     change_queue(change)
     ensure_scheduler()
@@ -254,13 +256,13 @@ def _shortened(name: str, end: str = "") -> str:
 
 def pause() -> RunQueue:
     """Start nothing any more; what runs goes on."""
-    return change_queue(lambda queue: queue.model_copy(update={"paused": queue.paused or "by hand"}))
+    return change_queue(lambda queue: queue.replace(paused=queue.paused or "by hand"))
 
 
 def resume(*, after_reboot: bool | None = None) -> RunQueue:
     def change(queue: RunQueue) -> RunQueue:
         rule_change = {} if after_reboot is None else {"after_reboot": after_reboot}
-        return queue.model_copy(update={"paused": "", "told": "", **rule_change})
+        return queue.replace(paused="", told="", **rule_change)
 
     queue = change_queue(change)
     ensure_scheduler()
@@ -269,7 +271,7 @@ def resume(*, after_reboot: bool | None = None) -> RunQueue:
 
 def limit(most: int | None) -> RunQueue:
     """Set how many entries run at once; `None`: as devices allow, without devices one."""
-    queue = change_queue(lambda queue: queue.model_copy(update={"max_parallel": most}))
+    queue = change_queue(lambda queue: queue.replace(max_parallel=most))
     ensure_scheduler()
     return queue
 
@@ -326,7 +328,7 @@ def move(name: str, position: str) -> RunQueue:
         index = (number or 1) - 1 if index is None else index
         other_entries = [entry for entry in queue.entries if entry.state != "queued"]
         priority = _between(remaining, index, moving[0].priority)
-        moved_entries = [entry.model_copy(update={"priority": priority}) for entry in moving]
+        moved_entries = [entry.replace(priority=priority) for entry in moving]
         return queue.with_entries([*other_entries, *remaining[:index], *moved_entries, *remaining[index:]])
 
     return change_queue(change)
@@ -362,7 +364,7 @@ def retry(
                 if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
                     own_files = {path: files[path] for path in entry.files if path in files}
                     update = {**_UNTRIED, "files": own_files, **changes.get(entry.id, {})}
-                    new_entries.append(entry.model_copy(update=update))
+                    new_entries.append(entry.replace(**update))
                     queue = queue.with_entry(new_entries[-1])
         if not new_entries:
             raise UsageError(f"no entry of {join_words(names)} is queued, stopped, failed or lost")

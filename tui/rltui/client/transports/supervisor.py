@@ -93,13 +93,13 @@ class SupervisorClient(SupervisorApi):
                     if status is not None and is_silent != was_silent:
                         pid = peer_pid(writer.get_extra_info("socket"))
                         stalled = {"state": "stalled", "reason": no_answer(pid)}
-                        yield status.model_copy(update=stalled) if is_silent else status
+                        yield status.replace(**stalled) if is_silent else status
                     continue
                 message = message_of(line)
                 if "error" in message:
                     result_of(message)
                 if (model := EVENT_MODELS.get(message["event"])) is not None:
-                    event = model.model_validate(message["data"])
+                    event = model.from_plain(message["data"])
                     if isinstance(event, Status):
                         self._down, status, is_silent = event.down, event, False
                     yield event  # type: ignore[misc]

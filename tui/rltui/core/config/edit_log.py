@@ -10,11 +10,11 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from msgspec import field
 
 from rltui.base.text import join_some, truncate
 from rltui.base.toml.values import TomlValue, format_value
-from rltui.base.values import Value
+from rltui.base.values import InvalidValueError, Value
 from rltui.core.experiment.journal import JournalEntry
 
 _NAMED_KEYS = 3
@@ -28,7 +28,7 @@ class FileEdit(Value):
     before: str
     """SHA-256 of the content."""
     after: str
-    keys: dict[str, tuple[str | None, str | None]] = Field(default_factory=dict)
+    keys: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     """Dotted key → value before and after, as TOML; `None` if it was absent."""
 
 
@@ -108,8 +108,8 @@ def edited_keys(entries: Iterable[JournalEntry]) -> set[str]:
     keys = set()
     for entry in entries:
         if entry.kind == "edit":
-            with suppress(ValidationError):  # another version wrote it
-                keys |= {key for file in EditRecord.model_validate(entry.data).files for key in file.keys}
+            with suppress(InvalidValueError):  # another version wrote it
+                keys |= {key for file in EditRecord.from_plain(entry.data).files for key in file.keys}
     return keys
 
 

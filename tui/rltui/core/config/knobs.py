@@ -79,7 +79,8 @@ class Knob:
     def bounds(self) -> tuple[float | None, float | None]:
         """The smallest and the largest value, whether inclusive or exclusive."""
         low = self.above if self.minimum is None else self.minimum
-        return low, self.below if self.maximum is None else self.maximum
+        high = self.below if self.maximum is None else self.maximum
+        return low if low is None else float(low), high if high is None else float(high)
 
     @property
     def expected(self) -> str:

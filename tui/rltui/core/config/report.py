@@ -6,9 +6,10 @@ With `core/experiment/api.py`, these models document every `--json` shape.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from msgspec import field
+from msgspec.structs import force_setattr
 
 from rltui.base.secrets import MASK, OTHER_MASK, mask_value
 from rltui.base.values import Value
@@ -34,7 +35,7 @@ class Problem(Value):
     column: int | None = None
     mended_by: str = ""
     """The command that mends it; a screen opens the editor on `key` instead."""
-    instead: dict[str, str] = Field(default_factory=dict)
+    instead: dict[str, str] = field(default_factory=dict)
     """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
     standing: bool = False
     """For an edit: the problem existed before, or is not about the edited keys."""
@@ -51,7 +52,7 @@ class Problem(Value):
         if edited_key is None or not advice or self.key in keys:
             return self
         first = f"{edited_key.rpartition('.')[2]} is {self.instead[edited_key]}"
-        return self.model_copy(update={"message": f"{rule}{_NEAREST}{first}, or {advice}"})
+        return self.replace(message=f"{rule}{_NEAREST}{first}, or {advice}")
 
     @property
     def text(self) -> str:
@@ -73,19 +74,24 @@ class _SecretMasking(Value):
 
     _VALUES: ClassVar = ("value", "default", "running", "before", "after", "base", "theirs", "yours")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _mask(cls, data: Any) -> Any:  # noqa: ANN401  (as pydantic has it)
-        if not isinstance(data, dict) or not isinstance(data.get("key"), str):
-            return data
-        key, masked_data = data["key"], dict(data)
-        first_secret = next((data[name] for name in cls._VALUES if isinstance(data.get(name), str)), None)
-        for name in cls._VALUES:
-            if name in data and data[name] != OTHER_MASK:
-                masked_data[name] = mask_value(key, data[name])
-                if masked_data[name] == MASK and data[name] != first_secret:
-                    masked_data[name] = OTHER_MASK
-        return masked_data
+    key: str
+
+    def __post_init__(self) -> None:
+        values = self.part(*(name for name in self._VALUES if name in self.__struct_fields__))
+        first_secret = next((value for value in values.values() if isinstance(value, str)), None)
+        for name, value in values.items():
+            masked_value = OTHER_MASK if value == OTHER_MASK else mask_value(self.key, value)
+            if masked_value == MASK and value != first_secret:
+                masked_value = OTHER_MASK
+            if masked_value is not value:
+                force_setattr(self, name, masked_value)
+
+    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - of the fields' types
+        """The same with other values as they are: a secret that a person has typed is not masked."""
+        copy = super().replace(**changes)
+        for name, value in changes.items():
+            force_setattr(copy, name, value)
+        return copy
 
 
 class KnobInfo(_SecretMasking):
@@ -264,7 +270,7 @@ class Conversion(Value):
     """The same batch, counted the other way: `rltui convert --json`."""
 
     to: BatchUnit
-    edits: dict[str, Any] = Field(default_factory=dict)
+    edits: dict[str, Any] = field(default_factory=dict)
     """Dotted key → new value, as in `Request.edits`; empty if `mean_tokens` is unknown."""
     mean_tokens: float | None = None
     """Tokens of a mean accepted rollout, used for the conversion; `None`: nothing was measured, ask."""

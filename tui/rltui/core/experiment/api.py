@@ -6,10 +6,11 @@ memory is in bytes. `None` means "unknown" or "does not apply".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from msgspec import field
 
 from rltui.base.values import Value
 from rltui.core.config.report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
@@ -34,7 +35,7 @@ class RollbackOffer(Value):
     reason: str
     resume_step: int | None = None
     """The last good checkpoint, from before the edit; `None`: the newest will do, as the run is well."""
-    edits: dict[str, str | None] = Field(default_factory=dict)
+    edits: dict[str, str | None] = field(default_factory=dict)
     """Knob → its value as TOML, `None` to remove it: from before an edit that `undo` does not reach, or a
     lower learning rate if no edit is to blame.
     """
@@ -315,7 +316,7 @@ class OrphanReport(Value):
     orphans: tuple[Orphan, ...] = ()
     ended: tuple[Orphan, ...] = ()
     """The ones that `--end` ended."""
-    elsewhere: dict[str, str] = Field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
     """Component → its last known location on another machine, where it may go on without being followed."""
     strangers: tuple[Orphan, ...] = ()
     """Other processes of this user's that hold GPU memory and belong to no living component. They are ended
@@ -374,11 +375,11 @@ class Request(Value):
     """For `free`: the orphans, or other processes on the GPU, to end; empty means all orphans of the named
     components.
     """
-    edits: dict[str, Any] = Field(default_factory=dict)
+    edits: dict[str, Any] = field(default_factory=dict)
     """Dotted key → new value, for `set`; `None` removes the key from the file."""
-    texts: dict[str, str] = Field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     """Path of a config file → its new content, for `write`: the result of a person's editor."""
-    base: dict[str, str] = Field(default_factory=dict)
+    base: dict[str, str] = field(default_factory=dict)
     """Path of a config file → the SHA-256 of the content that the person has seen, as `Plan.base` gave it.
     If the file holds something else by now, the request is refused as a conflict. Empty: no check.
     """
@@ -404,7 +405,7 @@ class Request(Value):
     """Requester in words: user, process, terminal. Stored in the journal."""
     accepts: Loss = Loss.INTERVAL
     """The loss that somebody has agreed to: if it would be more by now, `execute` refuses."""
-    given: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    given: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Values for `{given.NAME}` in the layout, for a start of manual components. Stored on disk."""
 
 
@@ -417,7 +418,7 @@ class Plan(Value):
     action: Action = "restart"
     diff: str = ""
     """Unified diff of the config files, empty if nothing is edited."""
-    base: dict[str, str] = Field(default_factory=dict)
+    base: dict[str, str] = field(default_factory=dict)
     """Path of each config file → the SHA-256 of the content that this was planned on."""
     pending: tuple[PendingKnob, ...] = ()
     """Knobs that will differ between the files and what runs when this is done."""

@@ -69,7 +69,7 @@ def with_consent(request: Request, plan: Plan) -> Request:
     loss = max(request.accepts, loss_of_plan(plan, request))
     if request.resume_step is not None:
         loss = max(loss, Loss.MORE)
-    return request.model_copy(update={"accepts": loss})
+    return request.replace(accepts=loss)
 
 
 def is_warned(plan: Plan) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import Field
+from msgspec import field
 
 from rltui.base.values import Value
 from rltui.core.experiment.states import ComponentState
@@ -32,7 +32,7 @@ class JournalEntry(Value):
     """Steps that the run had completed then; for a `resume`, the checkpoint it goes on from; for a
     `checkpoint`, its own.
     """
-    data: dict[str, Any] = Field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from rltui.base.kinds import parse_pattern
-from rltui.base.values import TomlTable
+from rltui.base.tables import TomlTable
 from rltui.core.hosts.options import HostOptions
 from rltui.core.hosts.specs import HOST_TABLES, HostSpec, NodeSpec, PodSpec, SlurmSpec
 

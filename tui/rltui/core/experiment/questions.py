@@ -6,9 +6,10 @@ are those of the socket's protocol: another version may ask them.
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
-from pydantic import Field, StrictBool, StrictInt
+from msgspec import Meta
 
 from rltui.base.questions import command, question
 from rltui.base.values import Value
@@ -19,8 +20,9 @@ from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.runs.evals import EvalReport, EvalRequest, QueuedEval
 
-_Count = Annotated[int, Field(strict=True, ge=0)]
-_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+_Count = Annotated[int, Meta(ge=0)]
+_Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+"""Neither infinite nor NaN."""
 ANY_TARGET = EvalRequest()
 """An order of evaluations says how, not what."""
 
@@ -72,7 +74,7 @@ class ExperimentApi:
         """Checkpoints that `retention` would delete. No side effects."""
 
     @command()
-    async def prune(self, retention: Retention, only: tuple[StrictInt, ...]) -> PrunePlan:
+    async def prune(self, retention: Retention, only: tuple[int, ...]) -> PrunePlan:
         """Delete those, as far as their steps are among `only`: what the person was shown."""
 
     @question()
@@ -96,11 +98,11 @@ class SupervisorApi(ExperimentApi):
     """Questions to a supervisor about itself besides."""
 
     @command()
-    async def tokens(self, values: Annotated[dict[str, str], Field(repr=False)]) -> Value:
+    async def tokens(self, values: dict[str, str]) -> Value:
         """Variables with tokens, of the shell of who asks for a tool: what starts from now on has them."""
 
     @command(starts_supervisor=False)
-    async def shutdown(self, by: str = "somebody", only_idle: StrictBool = False) -> Status:
+    async def shutdown(self, by: str = "somebody", only_idle: bool = False) -> Status:
         """End everything, or with `only_idle` a supervisor that has nothing to do. The answer comes then.
 
         `by`: who asks, in words.

@@ -27,7 +27,7 @@ def scaled_to(processes: Sequence[GpuProcess], used_bytes: int | None) -> tuple[
             listed += process.used_bytes
             size = listed * used_bytes // total - scaled_sum
             scaled_sum += size
-            process = process.model_copy(update={"used_bytes": size, "estimated": True})
+            process = process.replace(used_bytes=size, estimated=True)
         scaled.append(process)
     return tuple(scaled)
 

@@ -211,7 +211,7 @@ def refused_start(devices: Iterable[GpuDevice], engine: EngineMemory) -> Forecas
     """
     for device in devices:
         user = MemoryUser(engine.component, (device.key,), starts=True, engine=engine)
-        for one in forecast([device.model_copy(update={"claims": ()})], [user]):
+        for one in forecast([device.replace(claims=())], [user]):
             if one.verdict == "will_refuse":
                 return one
     return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import asdict
+
 from rltui.base.text import GIB, gib
 from rltui.core.gpu.report import OutOfMemory
 
@@ -33,7 +35,7 @@ def with_allocation_sizes(memory: OutOfMemory, allocation: OutOfMemory) -> OutOf
     """`memory` completed by torch's message about the same failure; set fields of `memory` win."""
     if memory.kind not in _ACCOMPANIED or allocation.kind != "allocation":
         return memory
-    values = {name: getattr(memory, name) for name in memory.model_fields_set}
+    known = {name: value for name, value in asdict(memory).items() if value not in (None, "", ())}
     if memory.kind == "other":
-        values["kind"] = allocation.kind
-    return allocation.model_copy(update={name: value for name, value in values.items() if value is not None})
+        del known["kind"]
+    return allocation.replace(**known)

@@ -6,9 +6,9 @@ or "does not apply here". A device is named by its UUID, since indices change wh
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from msgspec import field
 
 from rltui.base.values import Value
 
@@ -315,7 +315,7 @@ class Remedy(Value):
     title: str
     """The change in short: `seq_len 4096 → 2048`."""
     reason: str
-    edits: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+    edits: dict[str, Any] = field(default_factory=dict)
     """Same shape as `Request.edits`."""
     components: tuple[str, ...] = ()
     """Same meaning as `Request.components`: all to restart, if what failed reads none of the edited knobs."""

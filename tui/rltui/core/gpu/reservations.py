@@ -13,15 +13,13 @@ def with_claims(
     devices: Iterable[GpuDevice], reservations: Collection[GpuReservation]
 ) -> tuple[GpuDevice, ...]:
     """The devices with the part of these reservations that is still to be taken of each."""
-    return tuple(device.model_copy(update={"claims": pressing(device, reservations)}) for device in devices)
+    return tuple(device.replace(claims=pressing(device, reservations)) for device in devices)
 
 
 def pressing(device: GpuDevice, reservations: Iterable[GpuReservation]) -> tuple[GpuReservation, ...]:
     """Those on the device, with `left_bytes`: memory that their components hold already is in the reading."""
     return tuple(
-        reservation.model_copy(
-            update={"left_bytes": max(0, reservation.size_bytes - held_bytes(device, reservation))}
-        )
+        reservation.replace(left_bytes=max(0, reservation.size_bytes - held_bytes(device, reservation)))
         for reservation in reservations
         if reservation.device == device.key
     )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, field_validator
 
 from rltui.base.kinds import one_line, parse_pattern
-from rltui.base.values import TomlTable
+from rltui.base.tables import TomlTable
 from rltui.core.hosts.kubectl import Kubectl
 
 

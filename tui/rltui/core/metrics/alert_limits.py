@@ -52,7 +52,7 @@ class AlertLimits:
         if last is None or not last.suppressed:
             return alert, 0
         more = f"({last.suppressed} more like this within {duration(last.last_time - last.time)})"
-        return alert.model_copy(update={"text": f"{alert.text} {more}"}), last.suppressed
+        return alert.replace(text=f"{alert.text} {more}"), last.suppressed
 
     def _forget(self, component: str | None) -> None:
         """Start counting anew for a component; for all of them if it is `None`."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from rltui.base.tables import TomlTable, list_of_texts
 from rltui.base.text import duration
-from rltui.base.values import TomlTable, list_of_texts
 from rltui.core import hints
 from rltui.core.experiment.api import HealthIssue, HealthSeverity, RollbackOffer
 from rltui.core.logs.lines import plain_text

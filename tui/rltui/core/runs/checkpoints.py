@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Annotated
 
-from pydantic import Field, computed_field
+from msgspec import Meta, field
+from msgspec.structs import force_setattr
 
 from rltui.base.values import Value
 from rltui.core.metrics.levels import MetricLevel, level_of
@@ -30,7 +32,7 @@ class Checkpoint(Value):
     """Standard deviation of these steps; `None` if there is but one."""
     reward_after: float | None = None
     """Mean over the steps after it, at most `WINDOW`; `None` if there are none yet."""
-    evals: dict[str, float] = Field(default_factory=dict)
+    evals: dict[str, float] = field(default_factory=dict)
     """Newest score of each evaluation up to its step and after that of the previous checkpoint."""
     notes: tuple[str, ...] = ()
     """Reasons why it is of interest: `highest reward`, `being written` …"""
@@ -79,12 +81,12 @@ class CheckpointReport(Value):
     """The moved files by restart, the oldest first."""
     problem: str = ""
     """Reason why the report may be incomplete, in words."""
+    archived_steps: tuple[int, ...] = ()
+    """Steps of the checkpoints that restarts moved aside, ascending: always those of `set_aside`."""
 
-    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
-    @property
-    def archived_steps(self) -> tuple[int, ...]:
-        """Steps of the checkpoints that restarts moved aside, ascending."""
-        return tuple(sorted({step for archive in self.set_aside for step in archive.steps}))
+    def __post_init__(self) -> None:
+        steps = {step for archive in self.set_aside for step in archive.steps}
+        force_setattr(self, "archived_steps", tuple(sorted(steps)))
 
     @property
     def complete(self) -> tuple[Checkpoint, ...]:
@@ -98,9 +100,9 @@ class CheckpointReport(Value):
 class Retention(Value):
     """The checkpoints to keep: all that match any of these fields."""
 
-    keep_last: int = Field(default=3, ge=1)
+    keep_last: Annotated[int, Meta(ge=1)] = 3
     """Number of the newest complete ones to keep."""
-    keep_every: int | None = Field(default=None, ge=1)
+    keep_every: Annotated[int, Meta(ge=1)] | None = None
     """Keep the steps that are multiples of it."""
     keep: tuple[int, ...] = ()
     archive: bool = False

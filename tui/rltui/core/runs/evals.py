@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
 from rltui.base.values import Value
 
@@ -49,9 +49,9 @@ class EvalRequest(Value):
     target: EvalTarget = EvalTarget()
     env: str = ""
     """Empty: the one that the config trains on."""
-    num_examples: int = Field(default=20, ge=1)
-    rollouts_per_example: int = Field(default=3, ge=1)
-    max_tokens: int | None = Field(default=None, ge=1)
+    num_examples: Annotated[int, Meta(ge=1)] = 20
+    rollouts_per_example: Annotated[int, Meta(ge=1)] = 3
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
     """Limit of an answer; `None`: the config's sampling limit, else the evaluator's default."""
     arguments: tuple[str, ...] = ()
     when_done: bool = False
@@ -103,7 +103,7 @@ class Evaluation(Value):
     """Folder with its samples."""
     seconds: float = 0.0
     command: tuple[str, ...] = ()
-    rewards: dict[str, float] = Field(default_factory=dict)
+    rewards: dict[str, float] = field(default_factory=dict)
     """Hash of the prompt, the same in every evaluation, → mean reward of the example."""
 
     @property
@@ -200,7 +200,7 @@ class Difference(Value):
         """The fields for programs, `ci95` as two bounds, and its `standing`."""
         half = self.half_width
         bounds = None if half is None else (self.value - half, self.value + half)
-        return {**self.model_dump(), "ci95": bounds, "standing": self.standing}
+        return {**self.to_plain(), "ci95": bounds, "standing": self.standing}
 
     @property
     def words(self) -> str:
@@ -263,7 +263,7 @@ class EvalStatistics(Value):
     truncated: int = 0
     failed: int = 0
     input_tokens: int | None = None
-    rewards: dict[str, float] = Field(default_factory=dict)
+    rewards: dict[str, float] = field(default_factory=dict)
 
 
 def statistics_of(samples: Iterable[tuple[str, float, bool, bool, int]]) -> EvalStatistics:
@@ -292,7 +292,7 @@ def statistics_of(samples: Iterable[tuple[str, float, bool, bool, int]]) -> Eval
     means = {example: math.fsum(rewards) / len(rewards) for example, rewards in by_example.items()}
     std = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
     stderr = _stderr([(means[example], len(rewards)) for example, rewards in by_example.items()], mean)
-    return counts.model_copy(update={"mean": mean, "std": std, "stderr": stderr, "rewards": means})
+    return counts.replace(mean=mean, std=std, stderr=stderr, rewards=means)
 
 
 def _stderr(examples: Sequence[tuple[float, int]], mean: float) -> float | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
 from rltui.base.kinds import EXPERIMENT_NAME
 from rltui.base.secrets import is_secret
@@ -45,7 +46,7 @@ class LaunchEnvironment(Value):
     """Variables at the time an entry was added, which its start uses, and the folder that it was added in."""
 
     cwd: str
-    variables: dict[str, str] = Field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
     """Variables of the environment that may be stored: no keys."""
 
 
@@ -68,11 +69,11 @@ class QueueOptions(Value):
 class QueueEntry(QueueOptions):
     """A run that is to be started once, and started again if it fails and has retries."""
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,31}\Z")]
     """Files are named by it."""
-    name: Annotated[str, Field(pattern=f"^{EXPERIMENT_NAME}$")]
+    name: Annotated[str, Meta(pattern=f"^{EXPERIMENT_NAME}\\Z")]
     """Name of the experiment."""
-    folder: Annotated[str, Field(pattern=r"^/[^\x00]*$")]
+    folder: Annotated[str, Meta(pattern=r"^/[^\x00]*\Z")]
     group: str = ""
     request: ExperimentRequest | None = None
     """The run that it is; `None`: an older version added it, which knew only its `words`."""
@@ -84,7 +85,7 @@ class QueueEntry(QueueOptions):
     """The job array that its first start becomes a task of, and the task's number."""
     told: str = ""
     """Values of this entry in a sweep: `lr=1e-06 seed=0`."""
-    files: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     """Path of a config file → the SHA-256 of its content when the entry was added."""
     surroundings: str = ""
     """Name of its launch environment in the queue."""
@@ -146,11 +147,9 @@ class QueueEntry(QueueOptions):
         if is_failure and self.failures < self.retries:
             pause = min(_LONGEST_BACKOFF_S, _BACKOFF_S * _BACKOFF_FACTOR**self.failures)
             retry = {"state": "queued", "outcome": None, "failure": reason, "not_before": now + pause}
-            return self.model_copy(update={**retry, "failures": self.failures + 1})
+            return self.replace(**retry, failures=self.failures + 1)
         failed = {"failure": reason, "failures": self.failures + 1} if is_failure else {}
-        return self.model_copy(
-            update={"state": outcome, "outcome": None, "why": reason, "ended_at": now, **failed}
-        )
+        return self.replace(state=outcome, outcome=None, why=reason, ended_at=now, **failed)
 
 
 class RunQueue(Value):
@@ -158,7 +157,7 @@ class RunQueue(Value):
 
     entries: tuple[QueueEntry, ...] = ()
     """In the order in which they may start; priorities count on top."""
-    surroundings: dict[str, LaunchEnvironment] = Field(default_factory=dict)
+    surroundings: dict[str, LaunchEnvironment] = field(default_factory=dict)
     paused: str = ""
     """Reason why nothing is started; empty: the queue runs."""
     after_reboot: bool = False
@@ -177,7 +176,7 @@ class RunQueue(Value):
     def with_entry(self, entry: QueueEntry) -> RunQueue:
         """The queue with this entry in place of the one of its id; unchanged if there is none."""
         entries = tuple(entry if old.id == entry.id else old for old in self.entries)
-        return self.model_copy(update={"entries": entries})
+        return self.replace(entries=entries)
 
     def with_entries(self, entries: Iterable[QueueEntry]) -> RunQueue:
         """The queue with these entries in place of all; the oldest finished ones are dropped, and unused
@@ -189,7 +188,7 @@ class RunQueue(Value):
         new_entries = tuple(entry for entry in new_entries if entry.id not in forgotten)
         used_names = {entry.surroundings for entry in new_entries}
         environments = {name: entry for name, entry in self.surroundings.items() if name in used_names}
-        return self.model_copy(update={"entries": new_entries, "surroundings": environments})
+        return self.replace(entries=new_entries, surroundings=environments)
 
     @property
     def is_idle(self) -> bool:
@@ -200,17 +199,17 @@ class RunQueue(Value):
     def since_boot(self, boot: str) -> RunQueue:
         """The queue on a machine that was started as `boot`: runs of an earlier boot are over."""
         if not self.boot or not boot or self.boot == boot or not any(entry.is_open for entry in self.entries):
-            return self.model_copy(update={"boot": boot or self.boot})
+            return self.replace(boot=boot or self.boot)
         paused = self.paused or ("" if self.after_reboot else REBOOTED)
         entries = tuple(map(_after_reboot, self.entries))
-        return self.model_copy(update={"boot": boot, "paused": paused, "entries": entries})
+        return self.replace(boot=boot, paused=paused, entries=entries)
 
 
 def _after_reboot(entry: QueueEntry) -> QueueEntry:
     if entry.state == "stopping" and entry.outcome is not None:
         return entry.ended(entry.outcome, entry.why, entry.started_at or entry.added_at)
     if entry.state in ("starting", "running"):
-        return entry.model_copy(update={"state": "queued", "why": REBOOTED})
+        return entry.replace(state="queued", why=REBOOTED)
     return entry
 
 
@@ -218,7 +217,7 @@ def _after_reboot(entry: QueueEntry) -> QueueEntry:
 class NextStart:
     start: QueueEntry | None = None
     """The entry that starts now, with its devices."""
-    waits: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Id of each other waiting entry → reason."""
 
 
@@ -255,7 +254,7 @@ def decide(
             if reason:
                 blockers[entry.is_job] = f"after {entry.name}: {reason}"
             else:
-                start = entry.model_copy(update={"devices": devices_text})
+                start = entry.replace(devices=devices_text)
                 blockers = {
                     kind: candidate or f"{entry.name} is starting" for kind, candidate in blockers.items()
                 }

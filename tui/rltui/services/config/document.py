@@ -244,7 +244,7 @@ class ConfigDocument:
         problems = proposal.problems
         if force:  # who says so has read what is wrong
             problems = tuple(
-                warning.model_copy(update={"standing": problem.is_error or problem.standing})
+                warning.replace(standing=problem.is_error or problem.standing)
                 for problem, warning in zip(problems, _as_warnings(problems, "forced"), strict=True)
             )
         return replace(proposal, requested=requested, problems=problems)
@@ -316,9 +316,7 @@ class ConfigDocument:
         earlier = {(problem.key, problem.message) for problem in self._problems(before)} if problems else ()
         edited = [knob.name for knob in requested]
         problems = tuple(
-            problem.after_edit(edited).model_copy(
-                update={"standing": (problem.key, problem.message) in earlier}
-            )
+            problem.after_edit(edited).replace(standing=(problem.key, problem.message) in earlier)
             for problem in problems
         )
         files = {role: FileChange(file, after[role]) for role, file in before.items()}
@@ -384,7 +382,7 @@ def _contents(files: ConfigFiles) -> tuple[bytes, ...]:
 
 def _as_warnings(problems: tuple[Problem, ...], reason: str) -> tuple[Problem, ...]:
     return tuple(
-        problem.model_copy(update={"severity": "warning", "message": f"{problem.message} ({reason})"})
+        problem.replace(severity="warning", message=f"{problem.message} ({reason})")
         if problem.is_error
         else problem
         for problem in problems
@@ -409,4 +407,4 @@ def _journal_entry(record: EditRecord, diff: str) -> tuple[str, dict[str, Any]]:
     if len(diff) > _LONGEST_DIFF:
         diff = f"{diff[:_LONGEST_DIFF]}\n… {len(diff) - _LONGEST_DIFF} more characters\n"
     edits = {key: after for file in record.files for key, (_, after) in file.keys.items()}
-    return text, {**record.model_dump(mode="json"), "edits": edits, "diff": diff}
+    return text, {**record.to_plain(), "edits": edits, "diff": diff}

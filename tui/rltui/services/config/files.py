@@ -148,7 +148,7 @@ def _located(problem: Problem, files: ConfigFiles) -> Problem:
         paths = (path, path[1:]) if path[0] == role else (path,)
         for keys in (whole[:depth] for whole in paths for depth in range(len(whole), 0, -1)):
             if position := edit.locate(file.text, format_key(keys)):
-                return problem.model_copy(update={"line": position[0], "column": position[1]})
+                return problem.replace(line=position[0], column=position[1])
     return problem
 
 

@@ -8,11 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from rltui.base.secrets import MASK
 from rltui.base.toml.values import TomlValue, read_value, same_value
-from rltui.base.values import Value
+from rltui.base.values import InvalidValueError, Value
 from rltui.core import hints
 from rltui.core.config.data import key_conflicts, value_at
 from rltui.core.config.edit_log import EditLog, EditRecord, FileEdit
@@ -41,7 +39,7 @@ class _Intent(Value):
 
     @property
     def record(self) -> EditRecord:
-        return EditRecord.model_validate(self.data)
+        return EditRecord.from_plain(self.data)
 
 
 class EditHistory:
@@ -68,8 +66,8 @@ class EditHistory:
                 if row.get("kind") == "promote":
                     self._log.promote(undoes=row.get("data", {}).get("undoes") is not False)
                 if row.get("kind") == "edit":
-                    with suppress(ValidationError):  # of a version that could not undo
-                        self._log.add(EditRecord.model_validate(row.get("data")))
+                    with suppress(InvalidValueError):  # of a version that could not undo
+                        self._log.add(EditRecord.from_plain(row.get("data")))
             return self._log
 
     # --- undo and redo ------------------------------------------------------------------------------------
@@ -135,7 +133,7 @@ class EditHistory:
             RltuiError: if that it is being written cannot be noted; nothing was started.
         """
         intent = _Intent(text=text, data=data)
-        write_atomically(self._intent_file, intent.model_dump_json().encode())
+        write_atomically(self._intent_file, intent.to_json())
         try:
             yield
         except ConflictError:
@@ -171,11 +169,11 @@ class EditHistory:
     def _read(self) -> _Intent | None:
         """A file that cannot be parsed is removed."""
         try:
-            intent = _Intent.model_validate_json(read_own(self._intent_file))
-            EditRecord.model_validate(intent.data)
+            intent = _Intent.from_json(read_own(self._intent_file))
+            EditRecord.from_plain(intent.data)
         except OSError:
             return None
-        except ValidationError:
+        except InvalidValueError:
             self._intent_file.unlink(missing_ok=True)
             return None
         return intent

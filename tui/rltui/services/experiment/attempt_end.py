@@ -254,7 +254,7 @@ def explained(
         cause = None
     if cause is None or (cause.from_outside and exit_info.cause):  # its host knows better
         return exit_info
-    memory = cause.memory and cause.memory.model_copy(update={"component": spec.id})
+    memory = cause.memory and cause.memory.replace(component=spec.id)
     return replace(
         exit_info,
         cause=without_secrets(cause.text),
@@ -294,9 +294,9 @@ def last_known(
     started_at = record.started_at if record is not None else None
     attempt = {"attempt": numbers[-1], "started_at": started_at, "log": str(log)}
     if record is None and not processes.has_record(log.parent):
-        return component.model_copy(update=attempt)  # its shim never ran
+        return component.replace(**attempt)  # its shim never ran
     if record is not None and record.is_alive:
-        return component.model_copy(update={**attempt, "state": ComponentState.READY})
+        return component.replace(**attempt, state=ComponentState.READY)
     lifecycle = finished_lifecycle(spec, record, log, patterns)
     exit_info = lifecycle.exit or ExitInfo()
     end = {
@@ -308,7 +308,7 @@ def last_known(
         "from_outside": exit_info.from_outside,
         "out_of_memory": exit_info.memory,
     }
-    return component.model_copy(update={**attempt, **end})
+    return component.replace(**attempt, **end)
 
 
 def prune_attempts(control: ControlFolder, component: str) -> None:

@@ -101,7 +101,7 @@ class RunDescriber:
             pid=self._pid(spec.id, attempts[-1].number) if is_running else None,
             session=f"{paths.tmux_session(self._record.name)}:{spec.id}" if is_running else "",
             ports=launch.all_ports,
-            devices=launch.gpus,
+            devices=launch.gpus or "",
             ready=launch.ready,
             **fields,
         )
@@ -132,16 +132,14 @@ class RunDescriber:
             yield (
                 known
                 if record is None
-                else known.model_copy(
-                    update={
-                        "started_at": record.started_at,
-                        "ended_at": record.ended_at,
-                        "is_running": record.is_alive,
-                        "exit_code": record.exit_code,
-                        "signal": record.signal,
-                        "error": record.error,
-                        "stop_requested": record.stop_requested,
-                    }
+                else known.replace(
+                    started_at=record.started_at,
+                    ended_at=record.ended_at,
+                    is_running=record.is_alive,
+                    exit_code=record.exit_code,
+                    signal=record.signal,
+                    error=record.error,
+                    stop_requested=record.stop_requested,
                 )
             )
 

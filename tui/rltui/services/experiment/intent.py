@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from msgspec import field
 
-from rltui.base.values import Value
+from rltui.base.values import InvalidValueError, Value
 from rltui.core.experiment.api import Down, Plan, Request, RollbackOffer
 from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.errors import RltuiError
@@ -36,7 +36,7 @@ class AppliedEdit(Value):
     number: int = 0
     words: str
     components: tuple[str, ...]
-    ready_at: dict[str, float] = Field(default_factory=dict)
+    ready_at: dict[str, float] = field(default_factory=dict)
     """Component → time at which it became ready, in seconds since the epoch."""
     offer: RollbackOffer | None = None
     """Set if one of the components failed after the edit."""
@@ -53,7 +53,7 @@ class Intent(Value):
     """Components whose start was in progress."""
     backoff: tuple[str, ...] = ()
     """Components that their restart policy was about to start again."""
-    failed_at: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    failed_at: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Component → failures that count, in seconds since the epoch, oldest first."""
     transaction: Pending | None = None
     rollback: AppliedEdit | None = None
@@ -79,7 +79,7 @@ def intent_of(
         waiting=tuple(name for name, life in lives.items() if life.busy and not life.alive),
         backoff=tuple(name for name, life in lives.items() if life.expected and not life.busy),
         failed_at={
-            name: tuple(round(moment + from_monotonic) for moment in life.failures)
+            name: tuple(float(round(moment + from_monotonic)) for moment in life.failures)
             for name, life in lives.items()
             if life.failures
         },
@@ -113,22 +113,22 @@ class IntentFile:
         pending any more.
         """
         try:
-            intent = Intent.model_validate_json(read_own(self._path))
+            intent = Intent.from_json(read_own(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return Intent()
-        except (OSError, ValidationError) as error:
+        except (OSError, InvalidValueError) as error:
             logger.error("%s cannot be read: %s", self._path, error)
             return Intent()
         if intent.boot == boot_identity():
             return intent
-        return Intent(down=intent.down and intent.down.model_copy(update={"complete": True, "left": ()}))
+        return Intent(down=intent.down and intent.down.replace(complete=True, left=()))
 
     def write(self, intent: Intent) -> None:
         """Store it; again if the file was damaged. A full disk has no other effect, unless we are killed."""
         if intent == self._written and self._fingerprint == file_fingerprint(self._path):
             return
         try:
-            write_atomically(self._path, intent.model_dump_json().encode())
+            write_atomically(self._path, intent.to_json())
         except RltuiError as error:
             if str(error) != self._problem:
                 logger.error("%s", error)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.values import InvalidValueError
 from rltui.core.experiment.events import note_text
 from rltui.errors import RltuiError
 from rltui.services.experiment.files import ExperimentRecord
@@ -55,15 +56,13 @@ class JournalFeed:
 
     def read(self) -> tuple[JournalEntry, ...]:
         """All complete entries up to now, oldest first. Only appended lines are read."""
-        from pydantic import ValidationError
-
         from rltui.core.experiment.journal import JournalEntry
 
         with self._lock:
             new = []
             for row in self._rows.read():
-                with suppress(ValidationError):  # of another version, or somebody else's line
-                    new.append(JournalEntry.model_validate(row))
+                with suppress(InvalidValueError):  # of another version, or somebody else's line
+                    new.append(JournalEntry.from_plain(row))
             if self._rows.restarted:
                 self._entries.clear()
             self._entries += (entry for entry in new if 0 <= entry.at < _LATEST_TIME)
@@ -152,7 +151,7 @@ class Journal:
 
     def _write(self, entry: JournalEntry) -> None:
         with self._lock:
-            append_line(self._path, entry.model_dump_json().encode())
+            append_line(self._path, entry.to_json())
 
 
 def journal_of(record: ExperimentRecord) -> Journal:

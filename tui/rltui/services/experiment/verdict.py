@@ -86,7 +86,7 @@ def with_queue(record: ExperimentRecord, status: Status) -> Status:
     if status.alive:
         return status
     state, reason = beside_queue(record, Verdict(status.state, status.reason))
-    return status.model_copy(update={"state": state, "reason": reason})
+    return status.replace(state=state, reason=reason)
 
 
 def is_alive(

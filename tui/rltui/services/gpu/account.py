@@ -128,8 +128,8 @@ class GpuOwners:
     ) -> GpuReport:
         """`report`, a reading without owners, with the `holders` of every device."""
         holders = self.holders(report.devices, living, orphans)
-        devices = tuple(device.model_copy(update=held._asdict()) for device, held in holders)
-        return report.model_copy(update={"devices": devices})
+        devices = tuple(device.replace(**held._asdict()) for device, held in holders)
+        return report.replace(devices=devices)
 
     def holders(
         self, devices: Sequence[GpuDevice], living: Sequence[LivingComponent], orphans: Sequence[Orphan]
@@ -164,7 +164,7 @@ class GpuOwners:
             elif components:
                 # one process per component, where the listed ones cannot be told
                 processes = tuple(
-                    GpuProcess.model_validate(
+                    GpuProcess.from_plain(
                         {
                             "pid": component.root_pids[0],
                             "used_bytes": estimates.get(component.component),
@@ -206,9 +206,7 @@ class _OwnedProcesses:
         listed, owned = self._cached.get(device.key, ((), ()))
         # as objects of one reading: a process may be replaced by one that looks like it
         if not (len(listed) == len(device.processes) and all(map(operator.is_, listed, device.processes))):
-            owned = tuple(
-                process.model_copy(update=owners.fields(process.pid)) for process in device.processes
-            )
+            owned = tuple(process.replace(**owners.fields(process.pid)) for process in device.processes)
             self._cached[device.key] = device.processes, owned
         return owned
 
@@ -249,7 +247,7 @@ def _with_estimate(process: GpuProcess, remaining: dict[str, int]) -> GpuProcess
     if process.used_bytes is not None or process.owner != "component" or component not in remaining:
         return process
     used_bytes, remaining[component] = max(0, remaining[component]), 0
-    return process.model_copy(update={"used_bytes": used_bytes, "estimated": True})
+    return process.replace(used_bytes=used_bytes, estimated=True)
 
 
 def read_once(experiment: str | None = None) -> GpuReport:
@@ -282,7 +280,7 @@ def readings(interval_s: float | None, experiment: str | None = None) -> Generat
             reading = _newest(arrived, timeout_s, sampler.reader)
             report = owners.with_owners(reading)
             devices = with_claims(report.devices, reservations.others())
-            yield report.model_copy(update={"devices": devices, "interval_s": interval_s})
+            yield report.replace(devices=devices, interval_s=interval_s)
             if interval_s is None:
                 return
             timeout_s = interval_s + READING_TIMEOUT_S

@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from rltui.base.text import duration
+from rltui.base.values import InvalidValueError, from_plain
 from rltui.core.gpu.report import GpuDevice, GpuReport, GpuSource
 from rltui.core.logs.lines import decode_line, plain_text
 from rltui.errors import RltuiError
@@ -109,11 +108,9 @@ def parse_report(text: str) -> GpuReport:
     """
     try:
         document = json.loads(text, parse_int=_integer, parse_float=_number, parse_constant=_number)
-        return GpuReport.model_validate(_bounded(document))
-    except ValidationError as error:
-        first = error.errors()[0]
-        location = ".".join(str(key) for key in first["loc"])
-        raise ValueError(plain_text(f"{location}: {first['msg']}" if location else first["msg"])) from None
+        return from_plain(GpuReport, _bounded(document), is_lax=True)
+    except InvalidValueError as error:
+        raise ValueError(plain_text(str(error))) from None
     except RecursionError:
         raise ValueError("too deeply nested") from None
 
@@ -126,17 +123,15 @@ def devices_of(report: GpuReport, host: str) -> tuple[GpuDevice, ...]:
 def _device_of_host(device: GpuDevice, host: str) -> GpuDevice:
     # without what would make them look like processes of this machine
     processes = tuple(
-        process.model_copy(update={"start": None, "command": without_secrets(process.command)})
+        process.replace(start=None, command=without_secrets(process.command))
         for process in device.processes[:MOST_PROCESSES]
     )
-    return device.model_copy(
-        update={
-            "host": f"{host}/{device.host}" if device.host else host,
-            "utilization": _fraction(device.utilization),
-            "memory_utilization": _fraction(device.memory_utilization),
-            "processes": processes,
-            "recent": tuple(min(percent, 100) for percent in device.recent[-60:]),
-        }
+    return device.replace(
+        host=f"{host}/{device.host}" if device.host else host,
+        utilization=_fraction(device.utilization),
+        memory_utilization=_fraction(device.memory_utilization),
+        processes=processes,
+        recent=tuple(min(percent, 100) for percent in device.recent[-60:]),
     )
 
 
@@ -218,7 +213,7 @@ class _Source:
         devices = () if self._report is None else devices_of(self._report, self.spec.name)
         if self._problem is None:
             return devices
-        return tuple(device.model_copy(update={"problem": self._problem}) for device in devices)
+        return tuple(device.replace(problem=self._problem) for device in devices)
 
     @property
     def state(self) -> GpuSource:

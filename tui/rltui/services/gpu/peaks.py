@@ -75,7 +75,7 @@ class AttemptPeaks:
             attempt = self._attempts.get(share.component or "")
             if share.owner == "component" and attempt is not None:
                 attempt.peaks[device] = max(attempt.peaks.get(device, 0), share.used_bytes)
-                share = share.model_copy(update={"peak_bytes": attempt.peaks[device]})
+                share = share.replace(peak_bytes=attempt.peaks[device])
             result.append(share)
         return tuple(result)
 

@@ -15,10 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from rltui import paths
-from rltui.base.values import Value
+from rltui.base.values import InvalidValueError, Value
 from rltui.core.gpu.report import GpuReport, GpuReservation
 from rltui.core.gpu.reservations import FreeDevices, free_devices, with_claims
 from rltui.errors import ConflictError
@@ -113,7 +111,7 @@ class ReservationFiles:
             users=tuple((user.pid, user.start) for user in users),
             claims=tuple(reservations),
         )
-        write_atomically(self._file, content.model_dump_json().encode())
+        write_atomically(self._file, content.to_json())
 
 
 def reserve_devices(
@@ -166,10 +164,10 @@ def _files(folder: Path) -> list[Path]:
 def _read(file: Path) -> _ReservationFile | None:
     """`None` for a file that is gone or cannot be parsed: it reserves nothing."""
     try:
-        return _ReservationFile.model_validate_json(read_own(file))
+        return _ReservationFile.from_json(read_own(file))
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
+    except (OSError, InvalidValueError) as error:
         logger.warning("%s claims nothing: %s", file, error)
         return None
 

@@ -90,13 +90,11 @@ class FollowedLogs:
         base = FollowedLog(id=spec.id, title=spec.title, wanted=spec.files)
         if (file := self._files.get(spec.id)) is None:
             return base
-        return base.model_copy(
-            update={
-                "path": file.path,
-                "name": os.path.relpath(file.path, self._run_dir),
-                "size_bytes": file.size_bytes,
-                "changed_at": file.changed_at,
-            }
+        return base.replace(
+            path=file.path,
+            name=os.path.relpath(file.path, self._run_dir),
+            size_bytes=file.size_bytes,
+            changed_at=file.changed_at,
         )
 
 

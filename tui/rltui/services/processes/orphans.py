@@ -97,13 +97,11 @@ def _with_holdings(orphans: Iterable[Orphan], gpus: GpuReport) -> tuple[Orphan, 
     found = list(orphans)
     ports = processes.listening_ports([orphan.pid for orphan in found]) if found else {}
     return tuple(
-        orphan.model_copy(
-            update={
-                "command": without_secrets(orphan.command),
-                "age_s": processes.age_s(ProcessId(orphan.pid, orphan.start)),
-                "gpu_bytes": _gpu_bytes(orphan.pid, gpus),
-                "ports": ports.get(orphan.pid, ()),
-            }
+        orphan.replace(
+            command=without_secrets(orphan.command),
+            age_s=processes.age_s(ProcessId(orphan.pid, orphan.start)),
+            gpu_bytes=_gpu_bytes(orphan.pid, gpus),
+            ports=ports.get(orphan.pid, ()),
         )
         for orphan in found
     )

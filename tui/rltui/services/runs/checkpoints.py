@@ -189,7 +189,7 @@ def _with_notes(
         notes.append(context.notes[checkpoint.step])
     if not checkpoint.complete and context.is_alive and (newest is None or checkpoint.step > newest.step):
         notes.append(BEING_WRITTEN)
-    return checkpoint.model_copy(update={"notes": tuple(notes)})
+    return checkpoint.replace(notes=tuple(notes))
 
 
 def _written_by(written_at: float | None, attempts: Iterable[AttemptRecord]) -> int | None:

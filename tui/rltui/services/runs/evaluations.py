@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from rltui.base.text import numbered, parse_whole_number, unknown_name
-from rltui.base.values import Value
+from rltui.base.values import InvalidValueError, Value
 from rltui.core.rollouts.batches import ALL, BatchKey, RolloutSource, prompt_text
 from rltui.core.runs.evals import (
     EvalReport,
@@ -108,7 +106,7 @@ class EvalFolder:
             RltuiError: if it cannot be written.
         """
         self._make()
-        write_atomically(self._queue_file, queue.model_dump_json().encode())
+        write_atomically(self._queue_file, queue.to_json())
 
     def cancel(self, id_: str) -> None:
         """Remove one from the queue of an experiment that has no supervisor.
@@ -119,7 +117,7 @@ class EvalFolder:
         queue = self.queue()
         canceled = queue.entry(id_)
         waiting = tuple(entry for entry in queue.entries if entry is not canceled)
-        self.save_queue(queue.model_copy(update={"waiting": waiting, "running": None, "begun": None}))
+        self.save_queue(queue.replace(waiting=waiting, running=None, begun=None))
 
     def save(self, evaluation: Evaluation) -> None:
         """Store a finished evaluation permanently.
@@ -129,7 +127,7 @@ class EvalFolder:
         """
         self._make()
         make_folder(self.path / evaluation.id)
-        write_atomically(self.path / evaluation.id / _RECORD, evaluation.model_dump_json().encode())
+        write_atomically(self.path / evaluation.id / _RECORD, evaluation.to_json())
 
     def new(self, queue: EvalQueue) -> str:
         """An id that no other evaluation has or had."""
@@ -159,10 +157,10 @@ class EvalFolder:
 
 def _read(path: Path, model: type[_V]) -> _V | None:
     try:
-        return model.model_validate_json(read_own(path))
+        return model.from_json(read_own(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
+    except (OSError, InvalidValueError) as error:
         logger.warning("%s is left out: %s", path, error)
         return None
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from rltui import paths
+from rltui.base.values import InvalidValueError
 from rltui.core.runs.queue import RunQueue
 from rltui.errors import RltuiError
 from rltui.services.own_files import FileLock, append_line, make_folder, read_own, write_atomically
@@ -45,7 +44,7 @@ def read_queue() -> RunQueue:
     """
     queue, damage = _read()
     message = f"the queue file {damage}" if damage else queue.told
-    return queue.since_boot(boot_identity()).model_copy(update={"told": message})
+    return queue.since_boot(boot_identity()).replace(told=message)
 
 
 def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue | None = None) -> RunQueue:
@@ -71,10 +70,10 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
             )
             message = f"the queue file {damage}: the queue {outcome}{location_text}"
             _add_to_journal(message)
-            before = (fallback or before).model_copy(update={"told": message})
+            before = (fallback or before).replace(told=message)
         after = change(before.since_boot(boot_identity()))
         if damage or after != before:
-            write_atomically(paths.queue_file(), after.model_dump_json(exclude_defaults=True).encode())
+            write_atomically(paths.queue_file(), after.to_json())
             _journal_changes(before, after)
     return after
 
@@ -89,12 +88,11 @@ def _locked() -> Iterator[None]:
 def _read() -> tuple[RunQueue, str]:
     """The queue, and what happened to its file; empty if it is sound, or there was none yet."""
     try:
-        return RunQueue.model_validate_json(read_own(paths.queue_file())), ""
+        return RunQueue.from_json(read_own(paths.queue_file())), ""
     except (FileNotFoundError, NotADirectoryError):
         return RunQueue(), "was deleted" if _journal().exists() else ""
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        return RunQueue(), f"was damaged ({first['msg']})"
+    except InvalidValueError as error:
+        return RunQueue(), f"was damaged ({error})"
     except OSError as error:
         raise RltuiError(f"cannot read the queue {paths.queue_file()}: {error.strerror}") from error
 

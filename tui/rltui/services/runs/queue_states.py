@@ -63,7 +63,7 @@ def saved_entries() -> dict[str, dict[str, Any]]:
                     RunQueue,  # pydantic: once a restart of the machine changes states
                 )
 
-                queue = RunQueue.model_validate(queue).since_boot(boot).model_dump(mode="json")
+                queue = RunQueue.from_plain(queue).since_boot(boot).to_plain()
                 entries = {entry["id"]: entry for entry in queue["entries"]}
     except (OSError, ValueError, LookupError, TypeError):
         return {}

@@ -56,7 +56,7 @@ class GpuAccount:
         if reservations := self._reservations():
             devices = with_claims(devices, reservations)
         verdicts = self._forecast.of_idle_engines(devices)
-        return reading.model_copy(update={"devices": devices, "interval_s": interval_s, "verdicts": verdicts})
+        return reading.replace(devices=devices, interval_s=interval_s, verdicts=verdicts)
 
     def histories(self) -> GpuHistories:
         return GpuHistories(histories=tuple(history.history(key) for key, history in self._histories.items()))
@@ -76,7 +76,7 @@ class GpuAccount:
             percents = self._recent.setdefault(device.key, deque(maxlen=_RECENT))
             percents.append(round(100 * device.used_bytes / max(1, device.total_bytes)))
             fields["recent"] = tuple(percents)
-        return device.model_copy(update=fields)
+        return device.replace(**fields)
 
 
 def _living_component(runner: ComponentRunner) -> LivingComponent | None:

@@ -73,7 +73,7 @@ class RemedyAdvisor:
                 peak_bytes=max(peaks, default=None),
             )
         )
-        return memory.model_copy(update={"device": device.index if device is not None else None}), remedies
+        return memory.replace(device=device.index if device is not None else None), remedies
 
     def _restart_of_all(self, files: ConfigFiles, device: GpuDevice) -> list[Forecast]:
         """The forecasts for this device, were everything started again."""

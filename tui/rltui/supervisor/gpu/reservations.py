@@ -121,7 +121,7 @@ class ReservationManager:
             if runner.lifecycle.state is ComponentState.WAITING and name not in self._reservations
         ]
         needs = [
-            reservation.model_copy(update={"experiment": self._experiment})
+            reservation.replace(experiment=self._experiment)
             for reservation in (
                 self._forecaster.needs(devices, self._document.files, starts=waiting) if devices else ()
             )

@@ -81,7 +81,7 @@ class _GpuWatch:
                     # once: what was read before stays, and grows old
                     reason = f"{sampler.reader.driver} has not responded for more than {duration(_STUCK_S)}"
                     if self._local.reason != reason:
-                        self._local = self._local.model_copy(update={"reason": reason})
+                        self._local = self._local.replace(reason=reason)
                         self._publish_report(self._readings.amend)
         finally:
             sampler.close()
@@ -110,7 +110,7 @@ class _GpuWatch:
         report = self._local
         if sources := (*self._sources.sources(), *self._jobs.sources()):
             devices = (*report.devices, *self._sources.devices(), *self._jobs.devices())
-            report = report.model_copy(update={"devices": devices, "sources": sources})
+            report = report.replace(devices=devices, sources=sources)
         store(report)
         self._runtime.events.publish("gpus", report)
         self._runtime.observation.sampler.gpus(report)

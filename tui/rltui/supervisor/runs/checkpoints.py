@@ -87,7 +87,7 @@ class CheckpointService:
         folders = await asyncio.to_thread(take_away, self._observation.folder, plan)
         if not plan.is_empty:
             self._events.journal.add("prune", pruned_text(plan))
-        return plan.model_copy(update={"done": True}), folders
+        return plan.replace(done=True), folders
 
 
 class DiskWatch:
@@ -128,7 +128,7 @@ class DiskWatch:
         hint_text = (
             f" Restarts have set {size_text(aside_bytes)} aside in {archive}: `{command}` deletes them."
         )
-        return alert.model_copy(update={"text": alert.text + hint_text})
+        return alert.replace(text=alert.text + hint_text)
 
     def _alert_if_worse(self, forecast: DiskForecast) -> Alert | None:
         previous, self._reported = self._reported, forecast

@@ -77,7 +77,7 @@ class EvalWork:
         if not env:
             raise UsageError("the config names no environment to evaluate on", hint=str(hints.EVAL_ENV))
         tokens = request.max_tokens or framework.evaluation.max_tokens(files)
-        request = request.model_copy(update={"env": env, "max_tokens": tokens})
+        request = request.replace(env=env, max_tokens=tokens)
         engine = framework.gpu_needs.engine(files)
         context = None if engine is None else engine.max_model_len
         if (
@@ -125,17 +125,15 @@ class EvalWork:
         draft = self._draft(running)
         if request.target.kind == "now":
             address = self._servers.run_server(files)
-            draft = draft.model_copy(update={"first_step": self._step()})
+            draft = draft.replace(first_step=self._step())
         else:
             model = self._servers.model(request.target, files)
             if model.places and model.step is not None:
-                report(running.model_copy(update={"why": f"converting weights of {model.label}"}))
+                report(running.replace(why=f"converting weights of {model.label}"))
                 await self._make_weights(model.step)
                 model = self._servers.model(request.target, files)
-            draft = draft.model_copy(
-                update={"kind": model.kind, "label": model.label, "model": model.name, "step": model.step}
-            )
-            report(running.model_copy(update={"why": f"loading {model.label}"}))
+            draft = draft.replace(kind=model.kind, label=model.label, model=model.name, step=model.step)
+            report(running.replace(why=f"loading {model.label}"))
             address = ServerAddress(await self._started_server(model, files))
         served_model = await _served(address)
         if served_model is None:
@@ -219,9 +217,7 @@ class EvalWork:
         while runner.lifecycle.state is ComponentState.WAITING:
             await self._processes.changes.wait()
         argv = runner.launch.argv if runner.launch is not None else ()
-        return draft.model_copy(
-            update={"model": draft.model or served_model.model, "results": str(results), "command": argv}
-        )
+        return draft.replace(model=draft.model or served_model.model, results=str(results), command=argv)
 
     async def wait_until_ended(
         self, running: QueuedEval, evaluation: Evaluation | None, report: Report
@@ -232,7 +228,7 @@ class EvalWork:
                 done = await asyncio.to_thread(
                     finished_rollouts, Path(evaluation.results), runner.log, running.request
                 )
-                report(running.model_copy(update={"why": "the evaluator is running", "done": done}))
+                report(running.replace(why="the evaluator is running", done=done))
             await self.wait_for_change(POLL_S)
 
     async def conclude(self, running: QueuedEval, draft: Evaluation | None, failure: str) -> None:
@@ -253,22 +249,20 @@ class EvalWork:
         elif is_now:
             steps = f"{step or resumed}" if not step or first in (None, step) else f"{first} to {step}"
             label = f"now (step {steps})"
-        evaluation = draft.model_copy(
-            update={
-                "at": time.time(),
-                "kind": kind,
-                "label": label,
-                "step": step,
-                "num_examples": results.examples,
-                "rollouts": results.rollouts,
-                **results.model_dump(include={"mean", "std", "stderr", "input_tokens", "rewards"}),
-                "truncated_frac": results.truncated / results.rollouts if results.rollouts else 0.0,
-                "failed_frac": results.failed / results.rollouts if results.rollouts else 0.0,
-                "verdict": state,
-                "words": explanation,
-                "results": str(folder) if results.rollouts else "",
-                "seconds": max(0.0, time.time() - (running.started_at or time.time())),
-            }
+        evaluation = draft.replace(
+            at=time.time(),
+            kind=kind,
+            label=label,
+            step=step,
+            num_examples=results.examples,
+            rollouts=results.rollouts,
+            **results.part("mean", "std", "stderr", "input_tokens", "rewards"),
+            truncated_frac=results.truncated / results.rollouts if results.rollouts else 0.0,
+            failed_frac=results.failed / results.rollouts if results.rollouts else 0.0,
+            verdict=state,
+            words=explanation,
+            results=str(folder) if results.rollouts else "",
+            seconds=max(0.0, time.time() - (running.started_at or time.time())),
         )
         await asyncio.to_thread(self.folder.save, evaluation)
         self._report_result(evaluation)
@@ -283,7 +277,7 @@ class EvalWork:
             f"{evaluation.label} on {evaluation.env}: {value}{error}{bad}{explanation}",
             step=evaluation.step,
             failed=evaluation.verdict != "ok",
-            **evaluation.model_dump(include={"id", "mean", "stderr", "verdict", "env", "rollouts"}),
+            **evaluation.part("id", "env", "rollouts", "mean", "stderr", "verdict"),
         )
         if evaluation.is_sound and evaluation.mean is not None:
             name = f"eval/{evaluation.env.rpartition('/')[2]}/reward/mean"

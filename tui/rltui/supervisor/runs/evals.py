@@ -65,8 +65,8 @@ class EvalScheduler:
         """
         if every:
             placeholder = {"target": EvalTarget(), "when_done": True}  # nothing of it need be there yet
-            request = await self._work.complete_request(request.model_copy(update=placeholder))
-            request = request.model_copy(update={"when_done": False})
+            request = await self._work.complete_request(request.replace(**placeholder))
+            request = request.replace(when_done=False)
         self._change(every=every, order=request, seen=0)
         text = (
             f"every {every} checkpoints are evaluated automatically"
@@ -88,9 +88,9 @@ class EvalScheduler:
         target = EvalTarget(kind="checkpoint", step=step)
         try:
             try:
-                await self.enqueue(queue.order.model_copy(update={"target": target}), by=by)
+                await self.enqueue(queue.order.replace(target=target), by=by)
             except ConfigError:  # no weights are kept with it: those that the server has now are the same
-                await self.enqueue(queue.order.model_copy(update={"target": EvalTarget()}), by=by)
+                await self.enqueue(queue.order.replace(target=EvalTarget()), by=by)
         except RltuiError as error:
             self._events.journal.add("eval", f"checkpoint {step} is not evaluated: {error.title}", asked=True)
 
@@ -116,7 +116,7 @@ class EvalScheduler:
         for entry in self._queue.waiting:
             reason = "another evaluation" if chosen is not None else self._work.wait_reason(entry.request)
             chosen = entry if reason is None else chosen
-            waiting.append(entry.model_copy(update={"why": reason or ""}))
+            waiting.append(entry.replace(why=reason or ""))
         self._change(waiting=tuple(waiting))
         return chosen
 
@@ -126,7 +126,7 @@ class EvalScheduler:
         """
         waiting = tuple(entry for entry in self._queue.waiting if entry.id != queued.id)
         started_at = queued.started_at or time.time()
-        running = queued.model_copy(update={"state": "running", "why": "", "started_at": started_at})
+        running = queued.replace(state="running", why="", started_at=started_at)
         self._change(waiting=waiting, running=running, begun=evaluation)
         failure = ""
         try:
@@ -148,7 +148,7 @@ class EvalScheduler:
 
     def _requeue(self, queued: QueuedEval | None) -> None:
         if queued is not None:
-            entry = queued.model_copy(update={"state": "waiting", "why": "", "started_at": None, "done": 0})
+            entry = queued.replace(state="waiting", why="", started_at=None, done=0)
             self._change(waiting=(entry, *self._queue.waiting), running=None, begun=None)
 
     async def _conclude(self, running: QueuedEval, failure: str) -> None:
@@ -159,7 +159,7 @@ class EvalScheduler:
         self._change(running=running)
 
     def _change(self, **changes: object) -> None:
-        previous, self._queue = self._queue, self._queue.model_copy(update=changes)
+        previous, self._queue = self._queue, self._queue.replace(**changes)
         if self._queue != previous:
             self._folder.save_queue(self._queue)
             self._events.changed("status")

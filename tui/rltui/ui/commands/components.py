@@ -171,7 +171,7 @@ class ComponentCommands:
         if choice == "set-checkpoint":
             if (step := await self._choose_checkpoint(request)) is None:
                 return
-            request = request.model_copy(update={"resume_step": step})
+            request = request.replace(resume_step=step)
             heading = f"Restart {component_id} and its dependents from checkpoint {step}"
         await self._commands.execute(ConfirmableRequest(request, f"{heading}?", danger=True))
 

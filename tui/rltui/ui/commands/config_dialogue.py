@@ -208,7 +208,7 @@ class ConfigDialogue:
         while True:
             try:
                 # The framework's own validators take their time: it is said what is waited for.
-                thorough_request = request.model_copy(update={"restart": True, "thorough": True})
+                thorough_request = request.replace(restart=True, thorough=True)
                 async with self._frontend.waiting("Validating with the framework", cancels=True):
                     plan = await self._experiment.plan(thorough_request)
             except RltuiError as error:
@@ -219,7 +219,7 @@ class ConfigDialogue:
             if plan.conflicts:
                 if (settled := await self._ask_whose(plan, request)) is not None:
                     return settled
-                request = request.model_copy(update={"base": {}})
+                request = request.replace(base={})
                 continue
             if not (plan.diff or plan.blocked):
                 self._notify("Nothing to write: the files already have these values")
@@ -229,7 +229,7 @@ class ConfigDialogue:
                 return "kept"
             if answer == "again":
                 return answer
-            request = request.model_copy(update={"base": plan.base, "restart": answer == "restart"})
+            request = request.replace(base=plan.base, restart=answer == "restart")
             result = await self._execute(with_consent(request, plan))
             if result is not None:
                 return result

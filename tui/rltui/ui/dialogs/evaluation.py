@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from pydantic import ValidationError
 from textual import on
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from rltui.base.text import parse_whole_number
-from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget
+from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget, TargetKind
 from rltui.errors import RltuiError, UsageError
 from rltui.ui.actions import KeyContext
 from rltui.ui.background import in_background
@@ -23,7 +22,7 @@ from rltui.ui.styles import FAINT
 from rltui.ui.text import clean, clean_line
 from rltui.views.evaluation import order_text
 
-_WORDS = ("now", "base", "sft")
+_WORDS: Mapping[str, TargetKind] = {"now": "now", "base": "base", "sft": "sft"}
 _FIELDS = {
     "target": ("target", "now, base, sft, a checkpoint's step, a folder or a model's name"),
     "env": ("environment", "empty: as in training"),
@@ -61,8 +60,8 @@ def target_of(text: str) -> EvalTarget:
     name = text.strip().removeprefix("checkpoint ").strip()
     if (step := parse_whole_number(name)) is not None:
         return EvalTarget(kind="checkpoint", step=step)
-    if name in _WORDS:
-        return EvalTarget.model_validate({"kind": name})
+    if (kind := _WORDS.get(name)) is not None:
+        return EvalTarget(kind=kind)
     return EvalTarget(kind="model", model=name) if name else EvalTarget()
 
 
@@ -85,19 +84,16 @@ def eval_request(entries: Mapping[str, str]) -> tuple[EvalRequest, int | None]:
     if entries["when"] not in ("", "done"):
         raise UsageError(f"when: neither 'done' nor empty: {entries['when']}")
     every = None if not entries["every"] else _number("every", entries["every"], least=0)
-    values = {
-        "target": target_of(entries["target"]),
-        "env": entries["env"],
-        "num_examples": _number("examples", entries["examples"]),
-        "rollouts_per_example": _number("per example", entries["rollouts"]),
-        "max_tokens": None if not entries["tokens"] else _number("max tokens", entries["tokens"]),
-        "arguments": arguments,
-        "when_done": entries["when"] == "done",
-    }
-    try:
-        return EvalRequest.model_validate(values), every
-    except ValidationError as error:
-        raise UsageError(error.errors()[0]["msg"]) from None
+    request = EvalRequest(
+        target=target_of(entries["target"]),
+        env=entries["env"],
+        num_examples=_number("examples", entries["examples"]),
+        rollouts_per_example=_number("per example", entries["rollouts"]),
+        max_tokens=None if not entries["tokens"] else _number("max tokens", entries["tokens"]),
+        arguments=arguments,
+        when_done=entries["when"] == "done",
+    )
+    return request, every
 
 
 class EvalDialog(FieldsDialog):

@@ -118,7 +118,7 @@ class KnobEditor(DialogBase[Decision]):
         self._staged = (staged or StagedEdits()).dropping(knob.key)
         if staged and knob.key in staged.edits:
             value = staged.edits[knob.key]
-            knob = knob.model_copy(update={"value": value, "is_set": value is not None})
+            knob = knob.replace(value=value, is_set=value is not None)
         self.knob = knob
         self._plan = plan
         self._first_plan: Plan | None = None
@@ -179,13 +179,13 @@ class KnobEditor(DialogBase[Decision]):
         try:
             value = typed_value(self.knob, text)
             request = edit_request(self._staged, self.knob.key, value, self._first_plan)
-            request = request.model_copy(update={"restart": True})
+            request = request.replace(restart=True)
             async with waiting(self.app, "Checking the edit"):
                 plan = await self._plan(request)
             self._first_plan = self._first_plan or plan
             if plan.asks_more:
                 self._show(EditCheck(text, value, plan))
-                thorough = self._plan(request.model_copy(update={"thorough": True}))
+                thorough = self._plan(request.replace(thorough=True))
                 async with waiting(self.app, "Validating with the framework"):
                     with suppress(TimeoutError):
                         plan = await asyncio.wait_for(thorough, timeout_s)
@@ -231,7 +231,7 @@ class KnobEditor(DialogBase[Decision]):
             self._leave(None)
         elif mode == "collect" or await self._is_meant(plan):
             request = edit_request(self._staged, self.knob.key, draft.value, self._first_plan)
-            request = request.model_copy(update={"restart": mode == "restart"})
+            request = request.replace(restart=mode == "restart")
             self._leave(Decision(with_consent(request, plan), mode))
 
     async def _is_meant(self, plan: Plan) -> bool:

@@ -289,7 +289,7 @@ class ServerBar(Static):
 
     def watch_servers(self) -> None:
         self.set_class(bool(self.servers), "-shown")
-        lines = (styled(server_cells(server.model_dump())) for server in self.servers)
+        lines = (styled(server_cells(server.to_plain())) for server in self.servers)
         self.update(Content("\n").join(lines))
 
 
@@ -320,9 +320,7 @@ class OrphanBar(Static):
         rows = _ROWS_ON_TALL_SCREENS if self.app.size.height >= _TALL_ROWS else 1
         since_told_s = self._clock() - self._reading_time
         orphans = [
-            orphan
-            if orphan.age_s is None
-            else orphan.model_copy(update={"age_s": orphan.age_s + since_told_s})
+            orphan if orphan.age_s is None else orphan.replace(age_s=orphan.age_s + since_told_s)
             for orphan in self.orphans
         ]
         lines = bar_lines(orphans, width, rows=rows, hint=self._hint)

@@ -42,8 +42,8 @@ def in_range(history: GpuHistory, range_s: float | None) -> GpuHistory:
     if range_s is None or not history.times:
         return history
     start = bisect_left(history.times, history.times[-1] - range_s)
-    series = tuple(item.model_copy(update={"used_bytes": item.used_bytes[start:]}) for item in history.series)
-    return history.model_copy(update={"times": history.times[start:], "series": series})
+    series = tuple(item.replace(used_bytes=item.used_bytes[start:]) for item in history.series)
+    return history.replace(times=history.times[start:], series=series)
 
 
 def columns(history: GpuHistory, width: int) -> list[Sizes]:
@@ -123,7 +123,7 @@ def chart_lines(
     series = sorted(
         history.series, key=lambda item: (item.label not in budgeted, item.label == OTHERS, item.label)
     )
-    history = history.model_copy(update={"series": tuple(series)})
+    history = history.replace(series=tuple(series))
     glyphs = [
         marks.get(item.label, UNREAD if item.label != OTHERS else marks[OTHERS]) for item in history.series
     ]

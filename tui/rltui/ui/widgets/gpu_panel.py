@@ -346,5 +346,5 @@ class GpuPanel(VerticalScroll):
 
 def without_times(report: GpuReport) -> GpuReport:
     """Two reports that differ in nothing but their times become equal."""
-    sources = tuple(source.model_copy(update={"sampled_at": None}) for source in report.sources)
-    return report.model_copy(update={"sampled_at": None, "sources": sources})
+    sources = tuple(source.replace(sampled_at=None) for source in report.sources)
+    return report.replace(sampled_at=None, sources=sources)

@@ -46,20 +46,20 @@ def memory_verdict(forecast: Forecast) -> MemoryVerdict:
         uuid=device.uuid,
         total_bytes=plan.usable_bytes,
         free_bytes=plan.free_for(user),
-        budget_bytes=engine and engine.budget_bytes(plan.usable_bytes),
-        utilization=engine and engine.utilization,
+        budget_bytes=None if engine is None else engine.budget_bytes(plan.usable_bytes),
+        utilization=None if engine is None else engine.utilization,
         left_bytes=left_bytes,
         peak_bytes=forecast.peak_bytes,
         safe_utilization=forecast.safe,
         suggested_utilization=forecast.suggested,
-        kv_cache_tokens=cache and cache.tokens,
-        kv_cache_requests=cache and cache.requests,
+        kv_cache_tokens=None if cache is None else cache.tokens,
+        kv_cache_requests=None if cache is None else cache.requests,
         notes=notes,
     )
     if not (reserved := reserved_text(device.claims)):
         return verdict
     text = f"{text} ({reserved})" if verdict.is_bad else text
-    return verdict.model_copy(update={"text": text, "notes": (*notes, reserved)})
+    return verdict.replace(text=text, notes=(*notes, reserved))
 
 
 def wait_text(refused: Forecast) -> str:

@@ -73,7 +73,7 @@ def upload(arguments: Arguments) -> int:
         if not arguments.wait:
             return 0
         url = _follow(wire, record.name)
-    print_outcome(published.model_copy(update={"url": url}), f"{url}\n", as_json=arguments.json)
+    print_outcome(published.replace(url=url), f"{url}\n", as_json=arguments.json)
     return 0
 
 

@@ -72,7 +72,7 @@ def compare(arguments: Arguments) -> int:
     report = _report(choose(arguments, acts=True).record)
     reference, *others = [_evaluation_with_id(report.evaluations, id_) for id_ in arguments.id]
     if others:
-        report = report.model_copy(update={"evaluations": tuple(others)})
+        report = report.replace(evaluations=tuple(others))
     print_report(report, as_json=arguments.json, against=reference)
     return 0
 
@@ -112,18 +112,12 @@ def _report_of_all() -> EvalReport:
 
 def _with_full_ids(report: EvalReport) -> EvalReport:
     """Prefix ids with the experiment's name, so that no other experiment has them: `demo/3`."""
-    return report.model_copy(
-        update={
-            "evaluations": tuple(
-                entry.model_copy(
-                    update={"id": f"{report.experiment}/{entry.id}", "experiment": report.experiment}
-                )
-                for entry in report.evaluations
-            ),
-            "queue": tuple(
-                entry.model_copy(update={"id": f"{report.experiment}/{entry.id}"}) for entry in report.queue
-            ),
-        }
+    return report.replace(
+        evaluations=tuple(
+            entry.replace(id=f"{report.experiment}/{entry.id}", experiment=report.experiment)
+            for entry in report.evaluations
+        ),
+        queue=tuple(entry.replace(id=f"{report.experiment}/{entry.id}") for entry in report.queue),
     )
 
 
@@ -171,8 +165,8 @@ def print_report(
     evaluations = report.evaluations
     rows = [row for row in compared(evaluations, against) if only in ("", row.evaluation.id)]
     if as_json:
-        visible_report = report.model_copy(update={"evaluations": tuple(row.evaluation for row in rows)})
-        document: dict[str, Any] = visible_report.model_dump(mode="json")
+        visible_report = report.replace(evaluations=tuple(row.evaluation for row in rows))
+        document: dict[str, Any] = visible_report.to_plain()
         document["differences"] = [
             {
                 "id": row.evaluation.id,

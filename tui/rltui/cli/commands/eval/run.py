@@ -95,7 +95,7 @@ def run(arguments: Arguments) -> int:
     )
     if evaluation_of_request is None:
         raise RltuiError(f"{queued_eval.label} was cancelled")
-    report = report.model_copy(update={"queue": (), "every": 0})
+    report = report.replace(queue=(), every=0)
     print_report(report, as_json=arguments.json, only=queued_eval.id)
     return 0 if evaluation_of_request.is_sound else int(ExitCode.COMPONENT_FAILED)
 
@@ -121,11 +121,7 @@ def _follow(wire: Wire, queued_eval: QueuedEval) -> EvalReport:
     with Waiting() as waiting:
         for status in wire.events("status"):
             current = next(
-                (
-                    QueuedEval.model_validate(entry)
-                    for entry in status["evals"]
-                    if entry["id"] == queued_eval.id
-                ),
+                (QueuedEval.from_plain(entry) for entry in status["evals"] if entry["id"] == queued_eval.id),
                 None,
             )
             if current is None:

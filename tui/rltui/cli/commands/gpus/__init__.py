@@ -69,9 +69,7 @@ def _print(arguments: Arguments) -> None:
 
         reports = readings(arguments.watch)
     else:
-        reports = (
-            GpuReport.model_validate(answer) for answer in _documents_of(arguments.run, arguments.watch)
-        )
+        reports = (GpuReport.from_plain(answer) for answer in _documents_of(arguments.run, arguments.watch))
     with closing(reports):
         if arguments.watch is None:
             for report in reports:

@@ -74,7 +74,7 @@ def orphans(arguments: Arguments) -> int:
     if arguments.plan:
         return 0
     if arguments.json:
-        print_json(_report(record).model_copy(update={"ended": ended_orphans}))
+        print_json(_report(record).replace(ended=ended_orphans))
     else:
         for orphan in ended_orphans:
             print(f"ended {orphan_text(orphan)}")
@@ -98,8 +98,8 @@ def _report(record: ExperimentRecord) -> OrphanReport:
             gpus = read_once(record.name)
             leftover = ExperimentReader(record).orphans(gpus)
         else:
-            leftover = Status.model_validate(wire.call("status", timeout_s=_ANSWER_S)).orphans
-            gpus = GpuReport.model_validate(wire.call("gpus", timeout_s=2 * _ANSWER_S))
+            leftover = Status.from_plain(wire.call("status", timeout_s=_ANSWER_S)).orphans
+            gpus = GpuReport.from_plain(wire.call("gpus", timeout_s=2 * _ANSWER_S))
     elsewhere = {name: _where(remote) for name, (_, remote) in _unfollowed_jobs(record).items()}
     strangers = foreign_processes(gpus, leftover)
     return OrphanReport(experiment=record.name, orphans=leftover, strangers=strangers, elsewhere=elsewhere)
@@ -230,7 +230,7 @@ def _with_consent(plan: Plan, request: Request, record: ExperimentRecord, argume
     if arguments.plan:
         return request
     request_with_consent = require_plan_consent(plan, request, arguments, question="end them?")
-    return request_with_consent.model_copy(update={"pids": tuple(orphan.pid for orphan in plan.free)})
+    return request_with_consent.replace(pids=tuple(orphan.pid for orphan in plan.free))
 
 
 def _wait_until_done(wire: Wire, leftover: Sequence[Orphan], name: str) -> None:

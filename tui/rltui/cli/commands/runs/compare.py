@@ -181,8 +181,7 @@ def _document(comparison: Comparison, *, all_keys: bool) -> dict[str, Any]:
         {
             "env": entry.env,
             "of": [
-                evaluation
-                and evaluation.model_dump(include={"id", "label", "mean", "stderr", "num_examples", "step"})
+                evaluation and evaluation.part("id", "label", "step", "num_examples", "mean", "stderr")
                 for evaluation in entry.evaluations
             ],
             "differences": [gap and gap.document() for gap in entry.differences],

@@ -295,7 +295,7 @@ def _file_problems(name: str, answer: Answer, file: ConfigFile, namespace: str |
         text = f"{limitation}: {missing.partition('. ')[0]}; install it in the environment of {name}"
         yield Problem(severity="warning", message=text, file=file.path)
     if reason := _failure_reason(answer):
-        yield _not_asked_hint(name, reason).model_copy(update={"file": file.path})
+        yield _not_asked_hint(name, reason).replace(file=file.path)
     for error in answer.get("errors", ()):
         path = _path(error["at"], file.data, keep_last=error["type"] == "missing")
         text = str(error["text"]).removeprefix("Value error, ")
