@@ -17,7 +17,6 @@ from rltui.ui.panels.arrangement import CHARTS, Arrangement, Direction
 from rltui.ui.panels.body import Body
 from rltui.ui.requests import component_of_role
 from rltui.ui.state import UiStateStore
-from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ComponentPane, ReaderPane
 
 _CHARTS_FROM_CELLS = 200
@@ -73,11 +72,16 @@ class PanelCommands:
         """The target panel has to exist: while panels are being replaced none does."""
         match command:
             case "focus_role":
-                return any(self._of_role(body, str(arguments[0])) for body in self._screen.query(Body))
+                return any(self._of_role(body, str(arguments[0])) for body in self.bodies)
             case "focus_knobs":
-                return bool(self._screen.query(KnobPanel))
+                return any(body.knob_panels for body in self.bodies)
             case _:
                 return True
+
+    @property
+    def bodies(self) -> list[Body]:
+        """None while the panes are being replaced, else one."""
+        return [child for child in self._screen.children if isinstance(child, Body)]
 
     @property
     def body(self) -> Body:
@@ -103,7 +107,7 @@ class PanelCommands:
         widget = self._screen.focused
         if widget is None:
             return None
-        return next((body.pane_of(widget) for body in self._screen.query(Body)), None)
+        return next((body.pane_of(widget) for body in self.bodies), None)
 
     # focus and selection
 
@@ -112,7 +116,7 @@ class PanelCommands:
         if isinstance(pane, ReaderPane) and pane.reader_id != self.selected:
             self.selected = pane.reader_id
             self._screen.refresh_bindings()
-        for body in self._screen.query(Body):  # none while the panes are being replaced
+        for body in self.bodies:
             body.attend(pane, self.selected)
 
     def go_to(self, pane: Widget) -> None:
@@ -192,8 +196,9 @@ class PanelCommands:
         return None if id_ is None else body.reader(id_)
 
     def focus_knobs(self) -> None:
-        for panel in self._screen.query(KnobPanel):
-            self.go_to(panel)
+        for body in self.bodies:
+            for panel in body.knob_panels:
+                self.go_to(panel)
 
     def zoom(self) -> None:
         self.body.zoom(None if self.body.zoomed else self.current_pane)
@@ -248,7 +253,7 @@ class PanelCommands:
 
     async def _use_default(self) -> None:
         """Use the default arrangement of now, unless a person has another."""
-        for body in self._screen.query(Body):
+        for body in self.bodies:
             if body.arrangement != self.arrangement:
                 await body.use(self.arrangement)
 

@@ -166,7 +166,7 @@ class Overview(BaseScreen):
                 """The app says it."""
 
     def _show_config(self) -> None:
-        for body in self.query(Body):  # none while the panes are being replaced
+        for body in self.panels.bodies:
             body.show_knobs(self.view_state.pins)
         self.refresh_bindings()
 
@@ -181,7 +181,7 @@ class Overview(BaseScreen):
         if bool(self._claim) is not could_free:
             self.refresh_bindings()
         self.state.show_gpus(report)
-        for body in self.query(Body):
+        for body in self.panels.bodies:
             body.show_gpus()
 
     def _show_connection(self) -> None:
@@ -259,7 +259,7 @@ class Overview(BaseScreen):
     def update_ages(self) -> None:
         self._attend()
         self.query_one(OrphanBar).update_ages()
-        for body in self.query(Body):
+        for body in self.panels.bodies:
             body.update_ages()
 
     # what the keys act on

@@ -14,7 +14,6 @@ from rltui.ui.commands.panels import PanelCommands
 from rltui.ui.panels.body import Body
 from rltui.ui.screens import SCREENS
 from rltui.ui.state import UiStateStore
-from rltui.ui.widgets.knob_table import KnobPanel
 from rltui.ui.widgets.panes import ReaderPane
 
 _OF_ALL_RUNS = {"runs", "queue", "compare"}
@@ -60,7 +59,7 @@ class SavedViewState:
     def note(self) -> None:
         """Remember where the person is; written within a second, or when this screen goes."""
         if self._is_restored and self._run_state is not None and self._screen.is_mounted:
-            for body in self._screen.query(Body):
+            for body in self._panels.bodies:
                 for key, value in self._place_in(body).items():
                     self._run_state.note(key, value)
 
@@ -74,7 +73,7 @@ class SavedViewState:
             await self._run_state.write()
 
     def _place_in(self, body: Body) -> dict[str, Any]:
-        rows = next((panel.rows for panel in self._screen.query(KnobPanel)), None)
+        rows = next((panel.rows for panel in body.knob_panels), None)
         screen = self._screen_on_top
         return {
             "focused": body.name_of(self._panels.current_pane),
@@ -97,7 +96,7 @@ class SavedViewState:
     def restore(self) -> None:
         """Runs once, when panels and saved state are known; panels that are gone are left out."""
         saved, status = self._run_state, self._state.status
-        if self._is_restored or saved is None or status is None or not self._screen.query(Body):
+        if self._is_restored or saved is None or status is None or not self._panels.bodies:
             return
         self._is_restored = True
         values, body = saved.values, self._panels.body
@@ -106,7 +105,7 @@ class SavedViewState:
                 if isinstance(state := logs.get(pane.reader_id), Mapping):
                     pane.restore(state)
         if isinstance(knob := values.get("knob"), str):
-            for knob_panel in self._screen.query(KnobPanel):
+            for knob_panel in body.knob_panels:
                 knob_panel.rows.begin_at(knob)
         is_untouched = body.zoomed is None and self._panels.is_untouched
         if is_untouched and not status.failed:  # what has failed is selected
