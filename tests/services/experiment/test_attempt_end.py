@@ -19,11 +19,9 @@ from rltui.services.experiment.attempt_end import (
     MIN_KEPT_ATTEMPTS,
     MIN_RUNTIME_S,
     TAIL_BYTES,
-    OomKills,
     cause_of_end,
     explained,
     last_lines,
-    oom_kills,
     prune_attempts,
 )
 from rltui.services.experiment.files import ControlFolder
@@ -213,28 +211,6 @@ def test_lines_before_an_end(tmp_path: Path) -> None:
     log.write_text("loading\nstill loading\nKeyboardInterrupt\n")
     assert last_lines(log, end=22) == ["loading", "still loading", ""]
     assert last_lines(log, end=1000) == last_lines(log)
-
-
-def put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-def test_kills_are_counted_by_the_group_else_by_the_machine(tmp_path: Path) -> None:
-    assert oom_kills(tmp_path) is None
-    put(tmp_path / "proc/vmstat", "nr_free_pages 12\n")
-    assert oom_kills(tmp_path) is None, "a kernel that does not tell"
-    put(tmp_path / "proc/vmstat", "nr_free_pages 12\noom_kill 3\noom_kill_other 9\n")
-    assert oom_kills(tmp_path) == OomKills(3, is_own=False)
-    put(tmp_path / "proc/self/cgroup", "0::/user.slice/tmux\n")
-    put(tmp_path / "sys/fs/cgroup/user.slice/tmux/memory.events", "oom 7\noom_kill 2\noom_group_kill 5\n")
-    assert oom_kills(tmp_path) == OomKills(2, is_own=True)
-    put(tmp_path / "proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/box\n0::/\n")
-    put(tmp_path / "sys/fs/cgroup/memory/box/memory.oom_control", "oom_kill_disable 0\noom_kill 4\n")
-    assert oom_kills(tmp_path) == OomKills(4, is_own=True), "the old hierarchy"
-    put(tmp_path / "proc/self/cgroup", "0::/../../elsewhere/docker-1\n")
-    put(tmp_path / "sys/fs/cgroup/memory.events", "oom_kill 6\n")
-    assert oom_kills(tmp_path) == OomKills(6, is_own=True), "a container sees its group as the root"
 
 
 def test_whoever_leaves_a_terminal_wants_its_end(tmp_path: Path) -> None:

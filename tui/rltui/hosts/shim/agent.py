@@ -31,6 +31,7 @@ import sys
 import time
 
 from rltui.hosts.shim.leftovers import Leftovers
+from rltui.hosts.shim.oom import oom_kills
 from rltui.hosts.shim.ports import PortHolder, port_holder, read_proc
 from rltui.hosts.shim.record import ADOPTS, read_record
 from rltui.hosts.shim.spawn import CANNOT_RUN, ForeignFileError, Spec, read_own
@@ -201,7 +202,8 @@ class Agent:
                     self._wait_for(lambda: port_holder(self._ports))
                     if self._stop_request:
                         raise RefusedError("stopped before it was started")
-                    self._node_record = {"host": os.uname().nodename, "oom_kills": _oom_kills()[0]}
+                    kills = oom_kills()
+                    self._node_record = {"host": os.uname().nodename, "oom_kills": kills and kills[0]}
                     self._write("node.json", self._node_record)
                     self._spawn_shim()
         except OSError as error:
@@ -337,8 +339,8 @@ class Agent:
         if record.get("error"):  # it could not be run at all
             return {"exit_code": record["exit_code"], "error": record["error"]}
         end = {"starts": 1, "exit_code": record.get("exit_code"), "signal": record.get("signal")}
-        kills_before, (kills, is_own_cgroup) = self._node_record.get("oom_kills"), _oom_kills()
-        has_killed = kills_before is not None and kills is not None and kills > kills_before
+        kills_before, (kills, is_own_cgroup) = self._node_record.get("oom_kills"), oom_kills() or (0, False)
+        has_killed = kills_before is not None and kills > kills_before
         unknown = record.get("adopted", unknown)
         if unknown and end["exit_code"] is None and end["signal"] is None:
             end["error"] = f"{unknown}; how it ended is unknown"
@@ -407,24 +409,6 @@ def _is_locked(lock: TextIO) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
-
-
-def _oom_kills() -> tuple[int | None, bool]:
-    """The kernel's count of kills for want of memory, `None` where unknown; and True if the count is of this
-    control group, not of the whole machine.
-    """
-    groups = [
-        line.split(":", 2) for line in read_proc("self", "cgroup").decode(errors="replace").splitlines()
-    ]
-    files = [f"/sys/fs/cgroup{path}/memory.events" for _, names, path in groups if not names]
-    old_groups = (path for _, names, path in groups if names == "memory")
-    files += [f"/sys/fs/cgroup/memory{path}/memory.oom_control" for path in old_groups]
-    for file in (*files, "/sys/fs/cgroup/memory.events", "/proc/vmstat"):
-        with contextlib.suppress(OSError), open(file, "rb") as lines:
-            for line in lines:
-                if line.startswith(b"oom_kill "):
-                    return int(line.split()[1]), file != "/proc/vmstat"
-    return None, False
 
 
 def main(base: str, root: str) -> int:

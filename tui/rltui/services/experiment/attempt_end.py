@@ -22,13 +22,12 @@ from rltui.core.logs.failure_cause import LONGEST_TEXT, Cause, FailurePattern, f
 from rltui.core.logs.lines import LINE_BREAK, decode_line, plain_text
 from rltui.errors import RltuiError
 from rltui.frameworks.failures import CHILD_KILLED
+from rltui.hosts.shim import oom as kernel
 from rltui.services import processes
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.own_files import read_own, write_atomically
 from rltui.services.processes import AttemptRecord
 from rltui.services.redaction import without_secrets
-
-_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +39,10 @@ class OomKills:
     """True for this process's control group, as of a container; else the machine's."""
 
 
-def oom_kills(root: Path = Path("/")) -> OomKills | None:
-    """The control group's count (`memory.events` of version 2, `memory.oom_control` of version 1), else the
-    machine's (`/proc/vmstat`, Linux 4.13 on); `None` if the kernel does not tell.
-
-    A container often sees its own group mounted as the root of the tree, whatever `/proc/self/cgroup` says.
-    """
-    groups, tree = "", root / "sys/fs/cgroup"
-    with suppress(OSError):
-        groups = (root / "proc/self/cgroup").read_text(encoding="utf-8")
-    paths: list[Path] = []
-    for _, controllers, path in (line.split(":", 2) for line in groups.splitlines()):
-        if controllers == "":
-            paths.append(tree / path.lstrip("/") / "memory.events")
-        elif "memory" in controllers.split(","):
-            paths.append(tree / "memory" / path.lstrip("/") / "memory.oom_control")
-    paths += [tree / "memory.events", tree / "memory/memory.oom_control"]
-    own = [file for file in paths if file.exists()][:1]
-    for file in (*own, root / "proc/vmstat"):
-        with suppress(OSError):
-            if match := _KILLS.search(file.read_text(encoding="ascii", errors="replace")):
-                return OomKills(int(match[1]), is_own=file in own)
-    return None
+def oom_kills() -> OomKills | None:
+    """The counter now; `None` if the kernel does not tell."""
+    kills = kernel.oom_kills()
+    return None if kills is None else OomKills(kills[0], is_own=kills[1])
 
 
 def killed_since(before: OomKills | None) -> Literal["own", "machine", ""] | None:
