@@ -263,7 +263,8 @@ class BaseScreen(NotifyingScreen[None]):
     def action_show_help(self) -> None:
         from rltui.ui.dialogs.help import HelpContext, HelpScreen
 
-        self.app.push_screen(HelpScreen(HelpContext.of(self)))
+        context = HelpContext(self.place, self.pane_place, self._keys.can, readonly=bool(self.readonly_text))
+        self.app.push_screen(HelpScreen(context))
 
     # what is under the cursor, and what was said
 

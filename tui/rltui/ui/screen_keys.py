@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Protocol
 
+from textual.widget import Widget
+
 from rltui.client.experiment import Experiment
-from rltui.ui.actions import CHANGING_CALLS, KeyContext, changing_keys
+from rltui.ui.actions import CHANGING_CALLS, KeyContext, Use, changing_keys
 from rltui.ui.keymap import idle_key
 from rltui.ui.requests import OPENS_AGAIN
 from rltui.ui.state import AppState
@@ -24,7 +26,15 @@ class KeyedScreen(Protocol):
     def experiment(self) -> Experiment: ...
 
     @property
+    def focused(self) -> Widget | None: ...
+
+    @property
+    def pane_place(self) -> KeyContext | None: ...
+
+    @property
     def readonly_text(self) -> str: ...
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None: ...
 
     def enabled(self, command: str, *arguments: object) -> bool: ...
 
@@ -56,6 +66,12 @@ class ScreenKeys:
         owner, _, method = command.rpartition(".")
         allows = getattr(getattr(screen, owner), "allows", None) if owner else None
         return (allows is None or allows(method, *arguments)) and screen.enabled(command, *arguments)
+
+    def can(self, use: Use) -> bool:
+        """The key would do something now, on the screen or in the pane that has the keys."""
+        screen = self._screen
+        owner = screen.focused if screen.pane_place in use.places else screen
+        return owner is None or owner.check_action(*use.call) is True
 
     def explain(self, key: str, *, is_bound: bool) -> None:
         """Say why the key does nothing: where it would change something, each time; else once."""

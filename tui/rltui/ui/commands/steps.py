@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from textual.app import App
+
+from rltui.client.experiment import Experiment
 from rltui.core.metrics.series import time_of_step
+from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.base import NoteDialog
 
-if TYPE_CHECKING:
-    from rltui.ui.base_screen import BaseScreen
+
+class SteppedScreen(Frontend, Protocol):
+    """As `BaseScreen`, which has `StepCommands`."""
+
+    @property
+    def app(self) -> App[object]: ...
+
+    @property
+    def experiment(self) -> Experiment: ...
+
+    def show_step(self, step: int) -> None: ...
+
+    def go_to(self, moment: float, component: str | None) -> None: ...
 
 
 class StepCommands:
-    def __init__(self, screen: BaseScreen) -> None:
+    def __init__(self, screen: SteppedScreen) -> None:
         self._screen = screen
 
     def ask(self) -> None:

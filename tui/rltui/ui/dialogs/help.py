@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -21,9 +20,6 @@ from rltui.ui.actions import ACTIONS, Action, KeyContext, Scope, Use, uses, with
 from rltui.ui.dialogs.base import TypingScreen, keys_line
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.styles import CURSOR_SIGN, FAINT, STYLES
-
-if TYPE_CHECKING:
-    from rltui.ui.base_screen import BaseScreen
 
 _KEY_WIDTH = 14
 _NOT_NOW = "not while read-only"
@@ -72,14 +68,6 @@ class HelpContext:
     can: Callable[[Use], bool]
     """It would do something now."""
     readonly: bool
-
-    @classmethod
-    def of(cls, screen: BaseScreen) -> HelpContext:
-        def can(use: Use) -> bool:
-            owner = screen.focused if screen.pane_place in use.places else screen
-            return owner is None or owner.check_action(*use.call) is True
-
-        return cls(screen.place, screen.pane_place, can, readonly=bool(screen.readonly_text))
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
