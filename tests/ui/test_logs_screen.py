@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import pytest
 from tests.fakes.experiment import LOGS, FakeExperiment, running_status
@@ -14,6 +15,7 @@ from rltui.core.logs.source import LogEntry
 from rltui.ui.copying import clipboard_sequence
 from rltui.ui.logs.tabs import tabs_around
 from rltui.ui.logs.view import LogView
+from rltui.ui.screens import logs as logs_screen
 from rltui.ui.screens.logs import LogScreen
 
 
@@ -80,6 +82,22 @@ async def test_a_moment_is_gone_to(experiment: FakeExperiment, open_app: Opener)
         await press(pilot, "escape")
         overview.show_screen("logs", moment=1.0)  # type: ignore[attr-defined]
         await until(pilot, lambda: len(rows(pilot)) > 14)
+
+
+async def test_a_moment_that_takes_long_is_gone_to(
+    experiment: FakeExperiment, open_app: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking for new logs called the search for it off, and it was forgotten."""
+
+    def find_slowly(*_: object) -> int:
+        time.sleep(0.2)
+        return 0
+
+    monkeypatch.setattr(experiment, "log_offset_at", find_slowly)
+    monkeypatch.setattr(logs_screen, "_LIST_INTERVAL_S", 0.01)
+    async with open_app(experiment) as pilot:
+        pilot.app.screen.show_screen("logs", moment=1.0, component="trainer")  # type: ignore[attr-defined]
+        await until(pilot, lambda: isinstance(pilot.app.screen, LogScreen) and len(rows(pilot)) == 14)
 
 
 async def test_earlier_attempts_in_a_pane(experiment: FakeExperiment, open_app: Opener) -> None:

@@ -94,7 +94,8 @@ class LogScreen(BaseScreen):
     # which logs there are
 
     def _refresh_list(self) -> None:
-        if self.is_open and self.is_current and self._tabs.shown != Combined.MATCHES:
+        is_on_its_way = bool(self.aim) or self._goal is not None
+        if self.is_open and self.is_current and self._tabs.shown != Combined.MATCHES and not is_on_its_way:
             in_background(self, self._list_logs, group="logs")
 
     async def _list_logs(self) -> None:
@@ -106,16 +107,17 @@ class LogScreen(BaseScreen):
         is_new = newest_logs(logs) != newest_logs(self._tabs.logs)
         self._tabs.logs = logs
         self._update_title(self.size.width)
-        aim, self.aim = self.aim, ""
+        aim, goal = self.aim, self._goal  # kept until they are reached: another look may call this one off
         if aim == SEARCH_AIM:
             self.action_search_all()
         elif aim.startswith(SEARCH_AIM):
             self._search_all(aim.removeprefix(SEARCH_AIM))
         elif aim:
             await self._show(self._tabs.of_component(aim) or Combined.MERGED)
-        if self._goal is not None:
-            (moment, component), self._goal = self._goal, None
-            await self._to_moment(moment, component)
+        self.aim = "" if self.aim == aim else self.aim
+        if goal is not None:
+            await self._to_moment(*goal)
+            self._goal = None if self._goal is goal else self._goal
         elif self._source is None or (is_new and self._tabs.shown == Combined.MERGED):
             await self._show(self._tabs.shown)
 
