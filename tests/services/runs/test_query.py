@@ -1,0 +1,36 @@
+"""Rows at hand are asked as the index is: as they are now, with each config read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.fakes.runs import run_row
+
+from rltui.services.runs.query import Configs, QueryableRuns, RunQuery
+
+BY_NAME = RunQuery(order="name")
+
+
+def test_rows_are_asked_as_they_are_now() -> None:
+    runs = QueryableRuns()
+    assert runs.select(BY_NAME, [run_row("b"), run_row("a")]) == ["id-a", "id-b"]
+    assert runs.select(BY_NAME, [run_row("c", id="id-a"), run_row("b")]) == ["id-b", "id-a"]
+    assert runs.select(BY_NAME, [run_row("b")]) == ["id-b"]
+    assert runs.select(RunQuery("name = :name", values={"name": "c"}), [run_row("b")]) == []
+
+
+def test_a_config_is_read_once_for_a_row_and_only_where_it_counts() -> None:
+    runs, first, second, read = QueryableRuns(), run_row("a"), run_row("b"), []
+
+    def read_configs(ids: Sequence[str]) -> Configs:
+        read.append(sorted(ids))
+        return {id_: {"trainer.lr": 1e-5 if id_ == "id-a" else 1e-3} for id_ in ids}
+
+    careful = RunQuery("CAST(config AS TEXT) LIKE '%0.001%'", needs_config=True)
+    assert runs.select(BY_NAME, [first, second], read_configs) == ["id-a", "id-b"]
+    assert read == []
+    assert runs.select(careful, [first, second], read_configs) == ["id-b"]
+    assert runs.select(careful, [first, second], read_configs) == ["id-b"]
+    assert read == [["id-a", "id-b"]]
+    assert runs.select(careful, [first, run_row("b")], read_configs) == ["id-b"]
+    assert read[1:] == [["id-b"]], "its row is another one"
