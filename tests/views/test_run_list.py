@@ -104,7 +104,7 @@ def test_changed_keys_are_those_in_which_the_rows_differ(rows: list[RunRow], tex
 
 @pytest.mark.parametrize(
     ("cells", "text"),
-    [(30, "lr=1e-5 batch_size=128"), (19, "lr=1e-5 batch_…=128"), (5, "lr=1e-5 b…=128")],
+    [(30, "lr=1e-5 batch_size=128"), (19, "lr=1e-5 batch_…=128"), (5, "lr=1e-5 ba…=128")],
 )
 def test_values_of_changed_keys_are_never_cut_to_make_them_fit(cells: int, text: str) -> None:
     assert shorten_changes("lr=1e-5 batch_size=128", cells) == text

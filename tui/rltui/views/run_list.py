@@ -24,8 +24,8 @@ Line: TypeAlias = "TreeLine | QueueEntry"
 """A run, the heading of a sweep, or what waits in the queue."""
 USUAL = "usual"
 """The order that is none of a column."""
-_LEAST_KEY = 2
-"""Characters that the name of a key is cut to."""
+_LEAST_KEY = 3
+"""Characters that the name of a key is cut to: fewer do not tell which key it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def changes_among(rows: Sequence[RunRow], by_id: Mapping[str, RunRow]) -> dict[s
 
 
 def shorten_changes(text: str, cells: int) -> str:
-    """Cut the names of keys, the longest first, so that the values can be read: `lr=1e-5 b…=128`."""
+    """Cut the names of keys, the longest first, so that the values can be read: `lr=1e-5 ba…=128`."""
     words = [word.partition("=") for word in text.split(" ")]
     while sum(len("".join(word)) + 1 for word in words) - 1 > cells:
         longest = max(range(len(words)), key=lambda index: len(words[index][0]) if words[index][1] else 0)
