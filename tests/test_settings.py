@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rltui import settings
+from rltui import paths, settings
+from rltui.cli.app import TuiSettings
 from rltui.core.metrics.health import Thresholds
 from rltui.errors import ConfigError
 from rltui.settings import AlertSettings, Settings
@@ -70,4 +71,11 @@ def test_a_fault_names_file_key_and_what_to_do(tmp_path: Path, text: str, fault:
 
 def test_the_file_lies_in_the_users_config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert settings.settings_file() == tmp_path / "rltui/settings.toml"
+    assert paths.settings_file() == tmp_path / "rltui/settings.toml"
+
+
+def test_the_tui_has_the_defaults_of_the_settings() -> None:
+    """It does not load the settings where there are none."""
+    usual = settings.Settings()
+    known = (usual.tour, usual.alerts.bell, usual.alerts.osc9, usual.theme, usual.hosts)
+    assert known == TuiSettings()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui import settings
+from rltui import paths, settings
 from rltui.client.settings_text import as_text, replace_text
 from rltui.errors import ConfigError, ConflictError
 
@@ -15,7 +15,7 @@ from rltui.errors import ConfigError, ConflictError
 def path(own_user: Path) -> Path:
     """Of the settings of a user who has none."""
     del own_user
-    return settings.settings_file()
+    return paths.settings_file()
 
 
 def test_without_a_file_every_setting_is_there_with_its_default(path: Path) -> None:

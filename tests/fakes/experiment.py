@@ -21,9 +21,14 @@ from rltui.core.experiment.api import (
     Request,
     Status,
 )
-from rltui.core.experiment.description import AttemptDescription, ComponentDescription, RunDescription
+from rltui.core.experiment.description import (
+    AttemptDescription,
+    ComponentDescription,
+    Readiness,
+    RunDescription,
+    ScreenLayout,
+)
 from rltui.core.experiment.journal import JournalEntry
-from rltui.core.experiment.layout import Ready, Screen
 from rltui.core.experiment.questions import ANY_TARGET
 from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import (
@@ -401,12 +406,12 @@ def simple_conversion(mean_tokens: float | None) -> Conversion:
 class FakeExperiment(Experiment):
     """An experiment that answers what a test says."""
 
-    def __init__(self, *events: Event, screen: Screen | None = None, readonly: bool = False) -> None:
+    def __init__(self, *events: Event, screen: ScreenLayout | None = None, readonly: bool = False) -> None:
         super().__init__(
             Description(
                 name="reverse-text",
                 layout_name="fake",
-                screen=screen or Screen(),
+                screen=screen or ScreenLayout(),
                 readonly=readonly,
                 observed=False,
                 finished=False,
@@ -600,7 +605,7 @@ class FakeExperiment(Experiment):
                 cwd="/work",
                 pid=4000 + number,
                 ports=(8000 + number,),
-                ready=Ready(http=f"http://127.0.0.1:{8000 + number}/health"),
+                ready=Readiness(http=f"http://127.0.0.1:{8000 + number}/health", timeout_s=600.0),
                 attempts=(
                     AttemptDescription(
                         number=1, started_at=NOW - 2470, is_running=True, log=f"/run/{name}.log"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rltui import settings
+from rltui import paths, settings
 from rltui.core.experiment.api import Alert
 from rltui.errors import RltuiError
 from rltui.services.experiment.journal import read_journal
@@ -29,7 +29,7 @@ class Room:
 
     def __post_init__(self) -> None:
         self.events = self.supervisor.runtime.events
-        self.settings_file = settings.settings_file()
+        self.settings_file = paths.settings_file()
 
     def set(self, text: str) -> None:
         self.settings_file.parent.mkdir(exist_ok=True)

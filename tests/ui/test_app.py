@@ -23,7 +23,7 @@ from textual.widgets import Input, Static
 
 from rltui.client.experiment import ShutDownError
 from rltui.core.experiment.api import HostStatus, Request, Status
-from rltui.core.experiment.layout import Screen
+from rltui.core.experiment.description import ScreenLayout
 from rltui.core.experiment.states import ComponentState
 from rltui.errors import LinkDownError
 from rltui.ui import app as app_module
@@ -355,7 +355,7 @@ async def test_zoom_follows_focus_until_escape(experiment: FakeExperiment, open_
 
 
 async def test_layout_columns_are_followed(open_app: Opener) -> None:
-    screen = Screen(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr"))
+    screen = ScreenLayout(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr"))
     experiment = FakeExperiment(screen=screen)
     async with open_app(experiment) as pilot:
         panes = overview(pilot).panels.body.panes

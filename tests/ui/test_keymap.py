@@ -12,7 +12,7 @@ from tests.fakes.experiment import FakeExperiment, stopped_status
 from tests.ui.conftest import Opener, press, said, screen_text, until
 from textual.pilot import Pilot
 
-from rltui import settings
+from rltui import paths, settings
 from rltui.cli.app import load_keys
 from rltui.cli.arguments import KEYMAP
 from rltui.errors import ConfigError
@@ -214,7 +214,7 @@ async def test_as_vim_has_it_j_moves_by_lines(open_app: Opener, path: Path) -> N
 async def test_keys_that_clash_are_named_on_a_small_screen_and_the_usual_keys_hold(
     open_app: Opener, own_user: Path
 ) -> None:
-    path = settings.settings_file()
+    path = paths.settings_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text('[keys]\nzoom = "r"\n')
     keys, trouble = load_keys()

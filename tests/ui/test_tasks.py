@@ -26,7 +26,7 @@ from tests.ui.real_run import BEST_STEP, CONFIG, KL_OF_300, PORT, TRACEBACK, WOR
 from textual.app import App
 from textual.pilot import Pilot
 
-from rltui import settings
+from rltui import paths, settings
 from rltui.client.starting import Started, StartOrder
 from rltui.core.experiment.api import Request
 from rltui.core.experiment.states import ComponentState
@@ -211,7 +211,7 @@ TASKS: dict[str, Task] = {
         4,
         (":", Word("keys"), sees("setting    keys "), "enter", sees("Written: "), "q", AGAIN,
          sees("ctrl+o zoom"), "ctrl+o", sees("orchestrator does step 180")),
-        done=lambda _: settings.load(settings.settings_file()).keys == {"zoom": ("ctrl+o",)},
+        done=lambda _: settings.load(paths.settings_file()).keys == {"zoom": ("ctrl+o",)},
         before=choose_editor,
     ),
     "tag a run": Task(
@@ -359,7 +359,7 @@ async def test_it_is_done_from_the_screen_alone(task: Task, world: World) -> Non
         is_last = session is sessions[-1]
         app = make_app(
             world.run.experiment(), runs=world.run.runs(), clock=time.time,
-            keys=keymap.load(settings.settings_file()),
+            keys=keymap.load(paths.settings_file()),
         )  # fmt: skip
         app.animation_level = "none"
         async with app.run_test(size=(120, 36)) as pilot:

@@ -6,10 +6,10 @@ from tests.fakes.experiment import LOGS, NOW, FakeExperiment, gpu_report, runnin
 
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import FollowedLog, Status
-from rltui.core.experiment.layout import Screen
+from rltui.core.experiment.description import ScreenLayout
 
 LOG_IDS = (*LOGS, "envs")
-SCREEN = Screen(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))
+SCREEN = ScreenLayout(columns=(LOG_IDS, ("gpus",)), widths=("2fr", "1fr"))
 
 
 def log(name: str, age_s: float | None, **values: object) -> FollowedLog:

@@ -39,6 +39,15 @@ def queue_file() -> Path:
     return queue_folder() / "queue.json"
 
 
+def config_dir() -> Path:
+    """The user's folder for settings and layouts, which a person writes."""
+    return _user_dir("XDG_CONFIG_HOME", ".config")
+
+
+def settings_file() -> Path:
+    return config_dir() / "settings.toml"
+
+
 def cache_dir() -> Path:
     """The user's folder for data that can be computed again at any time."""
     return _user_dir("XDG_CACHE_HOME", ".cache")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import platformdirs
 from pydantic import Field, StrictBool, ValidationError, field_validator
 
 from rltui.base.tables import TomlTable, list_of_texts
@@ -96,10 +95,6 @@ def location_of_key(file: ConfigFile, table: str, key: str) -> str:
         None,
     )
     return f"{file.path}:{position[0]}:{position[1]}" if position else file.path
-
-
-def settings_file() -> Path:
-    return Path(platformdirs.user_config_dir("rltui")) / "settings.toml"
 
 
 def load(path: Path) -> Settings:

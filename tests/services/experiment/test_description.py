@@ -10,8 +10,12 @@ import pytest
 from tests.fakes.past_run import write_finished_run
 
 from rltui.client.reader import ExperimentReader
-from rltui.core.experiment.description import AttemptDescription, ComponentDescription, RunDescription
-from rltui.core.experiment.layout import Ready
+from rltui.core.experiment.description import (
+    AttemptDescription,
+    ComponentDescription,
+    Readiness,
+    RunDescription,
+)
 from rltui.views.description import attempt_text, component_facts, ready_text, run_facts, value_facts
 
 NOW = 1.8e9
@@ -92,7 +96,9 @@ def test_an_attempt_says_how_it_ended(attempt: dict[str, object], text: str) -> 
 
 def test_texts_of_a_component() -> None:
     assert ready_text(None) == "when its process runs"
-    assert ready_text(Ready(log="ready$", timeout_s=5)) == "a line of its output matches ready$, within 5s"
+    assert (
+        ready_text(Readiness(log="ready$", timeout_s=5.0)) == "a line of its output matches ready$, within 5s"
+    )
     component = ComponentDescription(id="a", values={"lr": 1e-5, "name": "x"})
     assert [fact.text for fact in value_facts(component)] == ["lr = 1e-5", 'name = "x"']
     assert ComponentDescription(id="a", argv=("x",), cwd="/w w").pasted == "cd '/w w' && x"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.experiment.layout import Screen
+from rltui.core.experiment.description import ScreenLayout
 from rltui.ui.panels.arrangement import Arrangement, Direction
 
 NAMES = ("inference", "orchestrator", "trainer")
-USUAL = Arrangement.of_layout(Screen(), NAMES)
+USUAL = Arrangement.of_layout(ScreenLayout(), NAMES)
 ALL = {*NAMES, "gpus", "knobs"}
 
 
@@ -23,11 +23,13 @@ def test_a_layout_without_columns_has_components_left_and_panels_right() -> None
 
 
 def test_what_a_layout_does_not_name_is_hidden() -> None:
-    found = Arrangement.of_layout(Screen(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr")), NAMES)
+    found = Arrangement.of_layout(
+        ScreenLayout(columns=(("knobs",), ("trainer",)), widths=("1fr", "3fr")), NAMES
+    )
     assert found.columns == (("knobs", "inference", "orchestrator"), ("trainer", "gpus", "charts"))
     assert found.widths == (1.0, 3.0)
     assert found.hidden == {"inference", "orchestrator", "gpus", "charts"}
-    one = Arrangement.of_layout(Screen(columns=(("trainer",),)), NAMES)
+    one = Arrangement.of_layout(ScreenLayout(columns=(("trainer",),)), NAMES)
     assert one.columns == (("trainer", "inference", "orchestrator", "gpus", "knobs", "charts"),)
 
 
@@ -85,7 +87,7 @@ def test_whatever_is_done_nothing_is_lost(steps: list[tuple[str, str]]) -> None:
 
 
 def test_what_is_new_since_joins_where_the_layout_has_it() -> None:
-    before = Arrangement.of_layout(Screen(), NAMES[:2]).move("gpus", "left", ALL)
+    before = Arrangement.of_layout(ScreenLayout(), NAMES[:2]).move("gpus", "left", ALL)
     found = Arrangement.from_json(json.loads(json.dumps(before.to_json())), USUAL)
     assert found.columns == (("inference", "orchestrator", "gpus", "trainer"), ("knobs", "charts"))
     assert found.hidden == {"charts"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rltui.core.experiment.layout import Screen
+from rltui.core.experiment.description import ScreenLayout
 from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.panels.geometry import Border, PanelState, fit
 
 NAMES = ("inference", "orchestrator", "trainer")
 STATES = dict.fromkeys((*NAMES, "gpus", "knobs"), PanelState())
-USUAL = Arrangement.of_layout(Screen(), NAMES)
+USUAL = Arrangement.of_layout(ScreenLayout(), NAMES)
 SIZE = (150, 42)
 PLACED = fit(USUAL, SIZE, STATES)
 

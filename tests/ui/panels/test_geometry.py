@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.core.experiment.layout import Screen
+from rltui.core.experiment.description import ScreenLayout
 from rltui.ui.panels.arrangement import Arrangement
 from rltui.ui.panels.geometry import Attention, Geometry, PanelState, fit
 
@@ -20,7 +20,7 @@ def side(rows: int) -> PanelState:
 
 
 STATES = {**dict.fromkeys(NAMES, READER), "gpus": side(8), "knobs": side(30)}
-USUAL = Arrangement.of_layout(Screen(), NAMES)
+USUAL = Arrangement.of_layout(ScreenLayout(), NAMES)
 
 
 def rows_of(geometry: Geometry) -> dict[str, int]:

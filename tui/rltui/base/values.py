@@ -112,8 +112,6 @@ def _decoder(kind: type[_Kind]) -> msgspec.json.Decoder[_Kind]:
 def _encode_other(value: Any) -> object:  # noqa: ANN401 - of a type that msgspec does not know
     if isinstance(value, Path):
         return str(value)
-    if hasattr(value, "model_dump"):  # a `TomlTable`
-        return value.model_dump()
     raise TypeError(f"{type(value)} cannot be written as JSON")
 
 
@@ -122,8 +120,6 @@ def _decode_other(kind: type[Any], document: object) -> Any:  # noqa: ANN401 - a
         return document
     if kind is Path and isinstance(document, str):
         return Path(document)
-    if hasattr(kind, "model_validate"):
-        return kind.model_validate(document)
     raise ValueError(f"Expected `{kind.__name__}`")
 
 

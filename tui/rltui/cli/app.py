@@ -6,25 +6,28 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from rltui import paths
 from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.terminal import CleanStream
 from rltui.client import launch
 from rltui.core import hints
-from rltui.errors import ConfigError, UsageError
+from rltui.errors import ConfigError, RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 
 if TYPE_CHECKING:
-    from rltui import settings
     from rltui.client.experiment import Experiment
     from rltui.client.local_runs import LocalRuns
     from rltui.client.runs import Runs
     from rltui.client.transports.remote_machine import RemoteMachine
+    from rltui.client.transports.unix import Wire
+    from rltui.core.experiment.description import Panels
+    from rltui.settings import HostSettings
     from rltui.ui.app import RltuiApp
     from rltui.ui.terminal.abilities import Abilities
 
@@ -38,8 +41,19 @@ def show(record: ExperimentRecord, *, greeting: str = "") -> int:
     `greeting`: as for `RltuiApp`.
     """
     need_terminal()
-    launch.connect_or_start(record).close()
-    return _run_supervised(record, readonly=False, greeting=greeting)
+    with launch.connect_or_start(record) as wire:
+        panels = _panels(wire)
+    return _run_supervised(record, readonly=False, panels=panels, greeting=greeting)
+
+
+def _panels(wire: Wire) -> Panels | None:
+    """What the supervisor says of its layout; `None` where it is of an earlier version."""
+    from rltui.core.experiment.questions import SupervisorApi
+
+    try:
+        return wire.request(SupervisorApi.panels)
+    except RltuiError:
+        return None
 
 
 def show_readonly(record: ExperimentRecord) -> int:
@@ -132,11 +146,14 @@ def need_terminal() -> None:
         )
 
 
-def _run_supervised(record: ExperimentRecord, *, readonly: bool, greeting: str = "") -> int:
+def _run_supervised(
+    record: ExperimentRecord, *, readonly: bool, panels: Panels | None = None, greeting: str = ""
+) -> int:
     from rltui.client.local_experiment import LocalExperiment
     from rltui.client.local_runs import LocalRuns
 
-    return _run_app(LocalExperiment(record, readonly=readonly), LocalRuns(readonly=readonly), greeting)
+    experiment = LocalExperiment(record, readonly=readonly, panels=panels)
+    return _run_app(experiment, LocalRuns(readonly=readonly), greeting)
 
 
 def _run_app(experiment: Experiment | None, runs: LocalRuns, greeting: str = "") -> int:
@@ -164,7 +181,7 @@ def _run_app(experiment: Experiment | None, runs: LocalRuns, greeting: str = "")
 
 
 def _show_app(
-    experiment: Experiment | None, runs: Runs, user_settings: settings.Settings, greeting: str = ""
+    experiment: Experiment | None, runs: Runs, user_settings: TuiSettings, greeting: str = ""
 ) -> int:
     import asyncio
 
@@ -179,8 +196,8 @@ def _show_app(
         runs=runs,
         run_in_terminal=_in_terminal,
         tour=user_settings.tour,
-        bell=user_settings.alerts.bell,
-        osc9=user_settings.alerts.osc9,
+        bell=user_settings.bell,
+        osc9=user_settings.osc9,
         keys=keys,
         trouble=trouble,
         greeting=greeting,
@@ -219,26 +236,40 @@ def _collect_garbage() -> None:
     gc.enable()
 
 
+class TuiSettings(NamedTuple):
+    """What the TUI takes of the settings. The defaults are those of `Settings`, which need pydantic."""
+
+    tour: bool = True
+    bell: bool = True
+    osc9: bool = False
+    theme: str = "terminal"
+    hosts: Mapping[str, HostSettings] = MappingProxyType({})
+
+
 def load_keys() -> tuple[dict[str, str], str]:
     """Return the keymap of the settings and no text; or the default keys and what is wrong with the
     settings, without their folder: a line of 80 cells has to say the fault.
     """
-    from rltui import settings
     from rltui.ui import keymap
 
-    path = settings.settings_file()
+    path = paths.settings_file()
     try:
         return keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")), ""
     except ConfigError as error:
         return {}, str(error).replace(str(path), path.name, 1)
 
 
-def _settings() -> settings.Settings:
-    """The user's, or the defaults where the file cannot be understood, which must keep nobody out."""
-    from rltui import settings
+def _settings() -> TuiSettings:
+    """The user's, or the defaults where there are none, or the file cannot be understood, which must keep
+    nobody out.
+    """
+    if not paths.settings_file().exists():
+        return TuiSettings()
+    from rltui import settings  # pydantic: 100 ms
 
     try:
-        return settings.load(settings.settings_file())
+        user = settings.load(paths.settings_file())
     except ConfigError as error:
         print(error, file=sys.stderr)
-        return settings.Settings()
+        return TuiSettings()
+    return TuiSettings(user.tour, user.alerts.bell, user.alerts.osc9, user.theme, user.hosts)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from rltui import settings
+from rltui import paths, settings
 from rltui.cli.arguments import KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import load
 from rltui.cli.command_list import INTERNAL, SENTENCES
@@ -28,7 +28,7 @@ def run_on_host(name: str, argv: Sequence[str]) -> int:
         UsageError: for what is no host, or a command of this machine.
         RltuiError: if it cannot be reached, or has no rltui.
     """
-    host = host_of(name, settings.load(settings.settings_file()).hosts)
+    host = host_of(name, settings.load(paths.settings_file()).hosts)
     is_command = bool(argv) and argv[0] in {*SENTENCES, *INTERNAL}
     if is_command and load(argv[0]).is_local:
         raise UsageError(f"{argv[0]} works on this machine only", hint="leave --host out")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from rltui.base.questions import command, question
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import Alert, Publication, Status
-from rltui.core.experiment.description import RunDescription
+from rltui.core.experiment.description import RunDescription, ScreenLayout
 from rltui.core.experiment.journal import JournalEntry
-from rltui.core.experiment.layout import Screen
 from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.gpu.report import GpuReport
 from rltui.core.logs.lines import Level
@@ -55,7 +54,7 @@ class Description:
     name: str
     layout_name: str
     """Name that `--layout` chooses it by."""
-    screen: Screen
+    screen: ScreenLayout
     readonly: bool
     """`execute` is refused; `plan` is not."""
     observed: bool

@@ -25,7 +25,7 @@ from rltui.client.transports.supervisor import SupervisorClient
 from rltui.core import hints
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import Alert, Plan, Publication, Request, Status
-from rltui.core.experiment.description import RunDescription
+from rltui.core.experiment.description import Panels, RunDescription
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.states import ComponentState
 from rltui.core.logs.lines import Level
@@ -35,7 +35,6 @@ from rltui.core.metrics.series import SeriesSource
 from rltui.core.runs.checkpoints import CheckpointReport
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.config.config_file import content_of
-from rltui.services.experiment import layout_files
 from rltui.services.experiment.files import ExperimentRecord, SavedFiles
 from rltui.services.experiment.journal import JournalFeed, journal_of
 from rltui.services.logs.index import LogFile
@@ -67,6 +66,12 @@ def read_config(path: str) -> ConfigText:
     return ConfigText(path=path, text=text, sha256=hashlib.sha256(content).hexdigest())
 
 
+def _panels_of(record: ExperimentRecord) -> Panels:
+    from rltui.services.experiment import layout_files  # pydantic: who asks a supervisor need not pay 100 ms
+
+    return layout_files.load_for(record).panels
+
+
 class LocalExperiment(Experiment):
     """An experiment of this machine. Its files are read here; other questions go to its supervisor, or to a
     reader of its files, where it is looked at as finished.
@@ -78,24 +83,25 @@ class LocalExperiment(Experiment):
         *,
         readonly: bool = False,
         finished: bool = False,
+        panels: Panels | None = None,
     ) -> None:
         """`readonly`: nothing is changed, notes and pins neither, and no supervisor is started.
-        `finished`: no supervisor is asked.
+        `finished`: no supervisor is asked. `panels`: of its layout, which is read where they are not given.
 
         Raises:
             RltuiError: if its layout cannot be understood.
         """
-        layout = layout_files.load_for(record)
+        panels = panels or _panels_of(record)
         super().__init__(
             Description(
                 name=record.name,
                 layout_name=Path(record.layout_file).stem,
-                screen=layout.screen,
+                screen=panels.screen,
                 readonly=readonly or finished or record.observed,
                 observed=record.observed,
                 finished=finished,
-                component_ids=tuple(spec.id for spec in layout.automatic),
-                log_ids=tuple(spec.id for spec in layout.log),
+                component_ids=panels.component_ids,
+                log_ids=panels.log_ids,
             )
         )
         self.record = record

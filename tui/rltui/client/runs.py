@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rltui import paths
 from rltui.base.questions import command, question
 from rltui.services import screen_state
-from rltui.settings import settings_file
 
 if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.client.experiment import Experiment
@@ -192,7 +192,7 @@ class Runs(ABC):
         """
         from rltui.client.programs import edit_text
 
-        return edit_text(str(settings_file()), text, line=line)
+        return edit_text(str(paths.settings_file()), text, line=line)
 
     def replace_settings(self, seen: SettingsText, text: str) -> None:
         """Have `text` be the settings.

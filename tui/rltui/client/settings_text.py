@@ -43,7 +43,7 @@ def as_text() -> SettingsText:
     Raises:
         ConfigError: if it cannot be read, or is no UTF-8 text.
     """
-    path = settings.settings_file()
+    path = paths.settings_file()
     example = content_of(paths.shipped_dir("examples") / "settings.toml").decode()
     is_new = not path.exists()
     try:
@@ -85,7 +85,7 @@ def _settings(example: str, text: str) -> Iterator[Setting]:
     places: dict[str, tuple[int, str]] = {}
     tables: dict[str, int] = {}
     try:
-        parse_file(settings.settings_file(), text.encode())
+        parse_file(paths.settings_file(), text.encode())
     except ConfigError:
         text = ""
     for table in scan(text):

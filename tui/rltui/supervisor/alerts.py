@@ -96,7 +96,7 @@ class AlertDelivery:
         self._experiment = runtime.setup.record.name
         self._events = runtime.events
         self._health = runtime.observation.health
-        self._file = settings.settings_file()
+        self._file = paths.settings_file()
         self._stamp: tuple[int, int, int] | None = None
 
     async def watch_settings(self) -> None:

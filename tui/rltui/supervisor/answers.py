@@ -7,6 +7,7 @@ import os
 from rltui.base.values import Value
 from rltui.core.config.report import BatchUnit, Conversion, KnobTable
 from rltui.core.experiment.api import Plan, Request, Status
+from rltui.core.experiment.description import Panels
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.questions import ANY_TARGET, SupervisorApi
 from rltui.core.gpu.report import GpuHistories, GpuReport
@@ -27,6 +28,9 @@ class SupervisorAnswers(SupervisorApi):
     async def status(self) -> Status:
         self._supervisor.runtime.observation.progress.poll()
         return self._supervisor.status()
+
+    async def panels(self) -> Panels:
+        return self._supervisor.runtime.setup.layout.panels
 
     async def knobs(self) -> KnobTable:
         return self._supervisor.runtime.knobs()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from rltui import settings
 from rltui.base.text import did_you_mean
 from rltui.core import hints
 from rltui.errors import ConfigError
@@ -70,6 +69,8 @@ def load(path: Path, preset: str = "", *, text: str | None = None) -> dict[str, 
     """
     if text is None and not preset and not path.exists():
         return {}
+    from rltui import settings  # pydantic: 100 ms, which only who has settings need pay
+
     source = settings.source_at(path, text)
     config = settings.parse_settings(source)
     locate = partial(settings.location_of_key, source, "keys")

@@ -8,8 +8,12 @@ from typing import NamedTuple
 from rltui.base.text import duration, join_words
 from rltui.base.times import date_text
 from rltui.core import hints
-from rltui.core.experiment.description import AttemptDescription, ComponentDescription, RunDescription
-from rltui.core.experiment.layout import Ready
+from rltui.core.experiment.description import (
+    AttemptDescription,
+    ComponentDescription,
+    Readiness,
+    RunDescription,
+)
 from rltui.views.knob import toml_text
 
 
@@ -81,7 +85,7 @@ def value_facts(component: ComponentDescription) -> list[Fact]:
     return [Fact(key, f"{key} = {toml_text(value)}") for key, value in component.values.items()]
 
 
-def ready_text(ready: Ready | None) -> str:
+def ready_text(ready: Readiness | None) -> str:
     """When the component counts as ready."""
     if ready is None:
         return "when its process runs"

@@ -413,7 +413,7 @@ def _settings() -> _Answer:
     from rltui import settings
     from rltui.ui import keymap  # brings Textual
 
-    path = settings.settings_file()
+    path = paths.settings_file()
     alerts = settings.load(path).alerts
     keymap.load(path)
     if alerts.command and shutil.which(os.path.expanduser(alerts.command[0])) is None:  # noqa: PTH111

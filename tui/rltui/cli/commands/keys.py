@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rltui import paths
 from rltui.cli.arguments import JSON, KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
@@ -35,10 +36,9 @@ def show_keys(arguments: Arguments) -> int:
     Raises:
         ConfigError: if the settings give two actions one key on a screen, or name an unknown action.
     """
-    from rltui import settings
     from rltui.ui import actions, keymap
 
-    path = settings.settings_file()
+    path = paths.settings_file()
     try:
         actions.remap(keymap.load(path, os.environ.get(KEYMAP_VARIABLE, "")))
     finally:  # the default keys where that is wrong: they are used, and its message sends people here

@@ -53,10 +53,8 @@ def openable(prefix: str) -> Iterator[tuple[str, str]]:
 
 def hosts() -> Iterator[tuple[str, str]]:
     """Machines that `--host` may name: those of the settings, and of the user's ssh."""
-    from rltui.settings import settings_file  # pydantic takes 60 ms, which other tabs need not pay
-
     with suppress(OSError, ValueError):
-        hosts_of_settings = tomllib.loads(settings_file().read_text(encoding="utf-8")).get("hosts")
+        hosts_of_settings = tomllib.loads(paths.settings_file().read_text(encoding="utf-8")).get("hosts")
         yield from ((name, "") for name in (hosts_of_settings if isinstance(hosts_of_settings, dict) else ()))
     with suppress(OSError, ValueError):
         for line in (Path.home() / ".ssh" / "config").read_text(encoding="utf-8").splitlines():
@@ -242,10 +240,8 @@ def _files(prefix: str, suffix: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _layout_files() -> list[Path]:
-    import platformdirs  # `layout_files` knows the places too, and brings all that reads them
-
     folders = (
-        Path(platformdirs.user_config_dir("rltui")) / "layouts",
+        paths.config_dir() / "layouts",
         Path(paths.STATE_FOLDER) / "layouts",
         paths.shipped_dir("layouts"),
     )

@@ -96,7 +96,7 @@ class Wire:
         **kwargs: _Parameters.kwargs,
     ) -> _Answer:
         """Like `call`, with a question of `SupervisorApi`, whose types its answer and arguments have."""
-        from rltui.base.questions import question_of  # needs pydantic
+        from rltui.base.questions import question_of
 
         question = question_of(method)
         arguments = question.arguments(self, *args, **kwargs)

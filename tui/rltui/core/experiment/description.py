@@ -7,9 +7,35 @@ from collections.abc import Mapping
 
 from rltui.base.secrets import MASK
 from rltui.base.values import Value
-from rltui.core.experiment.layout import Ready
 
 KnobText = bool | int | float | str | list[object] | None
+
+
+class ScreenLayout(Value):
+    """The table `screen` of a layout, with its keys and defaults."""
+
+    columns: tuple[tuple[str, ...], ...] = ()
+    widths: tuple[str, ...] = ()
+    ask_to_start: bool = True
+
+
+class Panels(Value):
+    """What the overview of an experiment has."""
+
+    screen: ScreenLayout
+    component_ids: tuple[str, ...]
+    """Components that start by themselves, in the order of the layout."""
+    log_ids: tuple[str, ...]
+
+
+class Readiness(Value):
+    """The table `ready` of a component, with its keys."""
+
+    http: str | None = None
+    tcp: str | None = None
+    log: str | None = None
+    file: str | None = None
+    timeout_s: float
 
 
 class AttemptDescription(Value):
@@ -52,7 +78,7 @@ class ComponentDescription(Value):
     ports: tuple[int, ...] = ()
     devices: str = ""
     """Devices in the form of `CUDA_VISIBLE_DEVICES`."""
-    ready: Ready | None = None
+    ready: Readiness | None = None
     """The readiness probe; `None`: ready as soon as its process runs."""
     after: tuple[str, ...] = ()
     """Components that it waits for."""

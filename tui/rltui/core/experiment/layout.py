@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from rltui.base.kinds import parse_pattern
 from rltui.base.tables import TomlTable
+from rltui.core.experiment.description import Panels, ScreenLayout
 from rltui.core.hosts.options import HostOptions
 from rltui.core.hosts.specs import HOST_TABLES, HostSpec, NodeSpec, PodSpec, SlurmSpec
 
@@ -490,6 +491,14 @@ class Layout(TomlTable):
     def automatic(self) -> tuple[ComponentSpec, ...]:
         """Components that start with the experiment."""
         return tuple(spec for spec in self.component if not spec.is_manual)
+
+    @property
+    def panels(self) -> Panels:
+        return Panels(
+            screen=ScreenLayout(**self.screen.model_dump()),
+            component_ids=tuple(spec.id for spec in self.automatic),
+            log_ids=tuple(spec.id for spec in self.log),
+        )
 
     @property
     def launched(self) -> Mapping[str, str]:

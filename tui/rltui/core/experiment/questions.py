@@ -15,6 +15,7 @@ from rltui.base.questions import command, question
 from rltui.base.values import Value
 from rltui.core.config.report import BatchUnit, Conversion, KnobTable
 from rltui.core.experiment.api import Plan, Request, Status
+from rltui.core.experiment.description import Panels
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention
@@ -33,6 +34,10 @@ class ExperimentApi:
     @question()
     async def status(self) -> Status:
         """The current state of all that is shown at a glance."""
+
+    @question()
+    async def panels(self) -> Panels:
+        """What its overview has. This does not change."""
 
     @question()
     async def knobs(self) -> KnobTable:

@@ -11,7 +11,12 @@ from rltui import paths
 from rltui.base.secrets import MASK, is_secret
 from rltui.core.config.report import KnobInfo, KnobTable
 from rltui.core.experiment.api import Request
-from rltui.core.experiment.description import AttemptDescription, ComponentDescription, RunDescription
+from rltui.core.experiment.description import (
+    AttemptDescription,
+    ComponentDescription,
+    Readiness,
+    RunDescription,
+)
 from rltui.core.experiment.layout import ComponentSpec, Layout
 from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.core.experiment.plan import Situation, make_plan
@@ -102,7 +107,7 @@ class RunDescriber:
             session=f"{paths.tmux_session(self._record.name)}:{spec.id}" if is_running else "",
             ports=launch.all_ports,
             devices=launch.gpus or "",
-            ready=launch.ready,
+            ready=None if launch.ready is None else Readiness(**launch.ready.model_dump()),
             **fields,
         )
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from rltui import paths
@@ -52,7 +51,7 @@ _MOST_NAMED = 8
 
 def folders(config_dir: Path | None) -> tuple[Path, ...]:
     """The folders with layouts in the order of the search: the user's, the project's, the shipped ones."""
-    user = Path(platformdirs.user_config_dir("rltui")) / "layouts"
+    user = paths.config_dir() / "layouts"
     project = (config_dir / paths.STATE_FOLDER / "layouts",) if config_dir is not None else ()
     return (user, *project, paths.shipped_dir("layouts"))
 

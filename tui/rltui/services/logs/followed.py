@@ -8,9 +8,12 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rltui.core.experiment.api import FollowedLog
-from rltui.core.experiment.layout import LogSpec
+
+if TYPE_CHECKING:
+    from rltui.core.experiment.layout import LogSpec
 
 SWITCH_AFTER_S = 30.0
 """A followed file is kept while it was written to at most this long before the newest one."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeVar
 
-from rltui.core.experiment.layout import Screen as ScreenLayout
+from rltui.core.experiment.description import ScreenLayout
 
 GPUS, KNOBS, CHARTS = "gpus", "knobs", "charts"
 PANELS = (GPUS, KNOBS, CHARTS)
