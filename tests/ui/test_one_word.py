@@ -10,6 +10,7 @@ from tests.core.runs.test_state import combinations
 from tests.fakes.experiment import NOW, running_status
 from tests.fakes.runs import run_row, selected
 
+from rltui.base.values import from_json
 from rltui.cli.commands.status import Sentences, list_lines
 from rltui.cli.status_text import as_text, document
 from rltui.core.experiment.api import Status
@@ -77,7 +78,7 @@ def test_every_place_says_the_same_word() -> None:
         assert f"{sign} one" in screen_line(row), "screen 7"
         assert f" {text if len(text) <= ROOM else state} " in f"{screen_line(row)} ", "screen 7"
         assert run_summary(row).startswith(told), "runs show"
-        assert RunRow.parse(orjson.loads(orjson.dumps(row))).reason == reason, "index"
+        assert from_json(RunRow, orjson.dumps(row)).reason == reason, "index"
         queries = {word: run_query(parse_filter(f"is:{word}")) for word in RUN_STATES}
         assert [word for word, query in queries.items() if selected(query, [row])] == [state]
         queued = QueuedRun(ENTRY.replace(state="done"), row)

@@ -16,6 +16,7 @@ import orjson
 
 from rltui.base.text import parse_number, unknown_name
 from rltui.base.times import MOMENT_HINT, parse_moment, parse_span
+from rltui.base.values import InvalidValueError, from_json
 from rltui.core.config.data import config_value
 from rltui.core.experiment.states import RUN_STATES
 from rltui.core.runs.row import RunRow
@@ -192,10 +193,10 @@ def _config_value(config: bytes, name: str) -> str | None:
     return None if value is None else orjson.dumps(value).decode()
 
 
-def _column_value(id_: str, document: str) -> Any:  # noqa: ANN401 - what the column computes
+def _column_value(id_: str, document: str | None) -> Any:  # noqa: ANN401 - what the column computes
     try:
-        return column_of(id_).value(RunRow.parse(orjson.loads(document)))
-    except (ValueError, TypeError, KeyError, AttributeError):  # it is damaged
+        return None if document is None else column_of(id_).value(from_json(RunRow, document))
+    except InvalidValueError:  # it is damaged
         return None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NewType, Self
 
 from rltui.base.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, check_document, list_of
-from rltui.core.experiment.states import RUN_STATES, Reason, RunState
+from rltui.core.experiment.states import Reason, RunState
 from rltui.core.metrics.levels import MetricLevel
 from rltui.core.runs.state import FOLDER_DAMAGED, FOLDER_GONE
 
@@ -181,31 +181,7 @@ class RunRow(RunMetadata):
         level = self.levels.get("reward")
         return self.metrics.get("reward", (None, None))[0] if level is None else level.mean
 
-    @classmethod
-    def parse(cls, data: Any) -> Self:  # noqa: ANN401 - JSON
-        """Read a document that `orjson` made of a row: the metadata is checked, the rest is rltui's own.
 
-        Raises:
-            ValueError, TypeError, KeyError, AttributeError: if it is none.
-        """
-        values = {key: value for key, value in data.items() if key in _FIELDS}
-        check_document(values, _METADATA_KINDS, _REQUIRED)
-        for key in ("sparkline", "checkpoints", "gpus", "tags"):
-            values[key] = tuple(values.get(key, ()))
-        for key in ("metrics", "changed"):
-            values[key] = {name: (first, second) for name, (first, second) in values.get(key, {}).items()}
-        if (state := values.get("state", "stopped")) not in RUN_STATES:
-            raise ValueError(f"unknown run state: {state!r}")
-        values["reason"] = Reason.parse(values.get("reason", {}))
-        values["levels"] = {name: MetricLevel(**level) for name, level in values.get("levels", {}).items()}
-        values["configs"] = tuple(RunConfigFile(**file) for file in values.get("configs", ()))
-        if (supervisor := values.get("supervisor")) is not None:
-            pid, started = supervisor
-            values["supervisor"] = (int(pid), float(started))
-        return cls(**values)
-
-
-_FIELDS = frozenset(field_.name for field_ in fields(RunRow))
 _RUN_ID = Kind(lambda value: run_id(value) is not None, f"an id of {ID_LENGTH} letters and digits")
 _OTHER_RUN_ID = Kind(lambda value: value == "" or _RUN_ID.fits(value), _RUN_ID.words)
 _METADATA_KINDS: Mapping[str, Kind] = {

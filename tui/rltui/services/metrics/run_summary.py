@@ -170,4 +170,6 @@ def _means(values: Sequence[float]) -> tuple[float, ...]:
     if len(values) <= _MEANS:
         return tuple(values)
     edges = [index * len(values) // _MEANS for index in range(_MEANS + 1)]
-    return tuple(sum(values[begin:end]) / (end - begin) for begin, end in pairwise(edges))
+    # divided first: the largest floats have a mean, too
+    blocks = (values[begin:end] for begin, end in pairwise(edges))
+    return tuple(math.fsum(value / len(block) for value in block) for block in blocks)

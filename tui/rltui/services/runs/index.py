@@ -24,6 +24,7 @@ import orjson
 
 from rltui import paths
 from rltui.base.kinds import PATH, TEXT, TIME, Kind, check_document
+from rltui.base.values import InvalidValueError, from_json
 from rltui.core import hints
 from rltui.core.experiment.states import Reason
 from rltui.core.runs.row import RunId, RunRow, run_id
@@ -476,8 +477,8 @@ def _parsed(records: Iterable[tuple[bytes]]) -> list[RunRow]:
     rows = []
     for (row,) in records:
         try:
-            rows.append(RunRow.parse(orjson.loads(row)))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            rows.append(from_json(RunRow, row))
+        except InvalidValueError as error:
             logger.warning("a row of the index of runs is damaged: %s", error)
     return rows
 
