@@ -1,12 +1,15 @@
-"""Commands on samples of rollouts: reading one beside another, and writing them into a file."""
+"""Commands on samples of rollouts: searched, read one beside another, written into a file."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rltui.base.text import count_text
+from rltui.core.logs.query import Query
 from rltui.core.rollouts.batches import BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui.actions import key_of
@@ -14,14 +17,92 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.base import ChoiceMenu
+from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.found_prompts import FindPrompts, FoundPrompt, FoundPrompts
 from rltui.ui.rollout_listing import RolloutListing
 from rltui.ui.text import clean_line
+from rltui.ui.widgets.virtual_list import VirtualList
 
+_SEARCH = "search"
+"""Group of the worker that reads the samples."""
 _FORMATS = {
     "jsonl": ("JSONL", "Raw records, one per line"),
     "md": ("Markdown", "Conversations, to read or share"),
 }
+
+
+class SampleSearch:
+    """Lists the samples of the chosen batch in which what a person types occurs."""
+
+    def __init__(
+        self,
+        screen: BaseScreen,
+        listing: RolloutListing,
+        samples: VirtualList,
+        *,
+        say: Callable[[str], None],
+        lay_out: Callable[[int | None], None],
+    ) -> None:
+        """`say` tells how far it has come; empty: it is done. `lay_out` shows the list anew, with the cursor
+        at that index, or on the same sample.
+        """
+        self._screen = screen
+        self._listing = listing
+        self._samples = samples
+        self._report, self._lay_out = say, lay_out
+        self._query = ""
+        """Text of the search whose matches are listed."""
+        self._progress = ""
+
+    def begin(self) -> None:
+        listing, samples, index = self._listing, self._samples, self._samples.cursor_index
+        self._screen.app.push_screen(
+            SearchLine(
+                self._query if listing.matches is not None else "",
+                "text or regular expression, in the samples of this step",
+                show=self._search_for,
+                status=lambda: self._progress or count_text(len(listing.matches or ()), "sample"),
+                move=lambda step: samples.go_to(samples.cursor_index + step),
+                go_back=lambda: samples.go_to(index),
+            )
+        )
+
+    def cancel(self) -> None:
+        self._screen.workers.cancel_group(self._screen, _SEARCH)
+        self._progress = ""
+
+    def _say(self, progress: str) -> None:
+        self._progress = progress
+        self._report(progress)
+
+    def _search_for(self, text: str) -> None:
+        self._query = text
+        self.cancel()
+        self._say("")
+        if not text:
+            self._listing.matches = None
+            self._lay_out(None)
+            return
+        try:
+            pattern = Query.from_text(text).pattern
+        except RltuiError as error:
+            self._say(error.title)
+            return
+        in_background(self._screen, partial(self._find, pattern), group=_SEARCH)
+
+    async def _find(self, pattern: re.Pattern[str]) -> None:
+        listing, count = self._listing, len(self._listing.table)
+        match_count = -1
+        try:
+            async for searched in listing.search(pattern):
+                if len(listing.matches or ()) != match_count:
+                    match_count = len(listing.matches or ())
+                    self._lay_out(None if searched else 0)
+                if searched:
+                    self._say(f"searched {searched} of {count}: esc cancels")
+        except RltuiError as error:
+            await self._screen.show_error(error)
+        self._say("")
 
 
 class SampleComparison:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
-from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -14,38 +12,28 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.base.text import count_text
-from rltui.core.logs.query import Query
 from rltui.core.rollouts.batches import Batch, BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
-from rltui.ui.commands.samples import SampleComparison, SampleExport
+from rltui.ui.commands.samples import SampleComparison, SampleExport, SampleSearch
 from rltui.ui.copying import CopyRequested
-from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.found_prompts import FindPrompts, FoundPrompt, at_other_steps
 from rltui.ui.key_bindings import bind, keys
 from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
 from rltui.ui.state import AppState, ExperimentState
-from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.bars import KeyBar, TitleLine, fitting_facts
 from rltui.ui.widgets.rollout_lines import RolloutLines
 from rltui.ui.widgets.row_list import list_keys
+from rltui.ui.widgets.sample_panes import SamplePanes
 from rltui.ui.widgets.transcript_view import TranscriptView
 from rltui.ui.widgets.virtual_list import VirtualList
-from rltui.views.rollout import no_rollouts_text, reward_text
+from rltui.views.rollout import no_rollouts_text
 
-_ON_LISTS = frozenset(("read", "sort", "narrow", "search", "toggle_all"))
-
-
-def _title(text: str, key: BatchKey, sample: Sample | None = None) -> Content:
-    reward = "" if sample is None else f" · reward {reward_text(sample.reward)}"
-    label = clean_line(key.label)
-    step = f"step {label}" if label[:1].isdigit() else label
-    return Content.assemble((text, "bold"), (f" · {step}{reward}", FAINT))
+_ON_LISTS = frozenset(("read", "sort", "narrow", "sample_search.begin", "toggle_all"))
 
 
 class RolloutScreen(BaseScreen):
@@ -58,10 +46,11 @@ class RolloutScreen(BaseScreen):
              footer=Footer.YES),
         bind(verbs.SORT, "sort(1)", "Sort by arrival, reward, advantage, length or group", footer=Footer.YES),
         bind(verbs.SORT_BACK, "sort(-1)"),
-        bind(verbs.SEARCH, "search", "Search the samples by a regular expression", footer=Footer.YES),
+        bind(verbs.SEARCH, "sample_search.begin", "Search the samples by a regular expression",
+             footer=Footer.YES),
         bind(verbs.GROUP, "toggle_groups", "Fold samples into groups, with mean and std of the rewards",
              footer=Footer.YES),
-        bind(verbs.GROUP, "toggle_tools", "Fold tool calls and results, or show them",
+        bind(verbs.GROUP, "panes.toggle_tools", "Fold tool calls and results, or show them",
              footer=Footer.YES),
         bind(verbs.COMPARE, "compare", "Compare with the marked sample, or the prompt at another step",
              footer=Footer.YES),
@@ -78,7 +67,7 @@ class RolloutScreen(BaseScreen):
         bind(verbs.FIND_NEXT, "next_match(1)"),
         bind(verbs.FIND_PREVIOUS, "next_match(-1)"),
         bind(verbs.ALL, "toggle_all", "Show all samples, or only those in batches"),
-        bind(verbs.WHOLE, "toggle_raw", "Show the raw record, or the conversation"),
+        bind(verbs.WHOLE, "panes.toggle_raw", "Show the raw record, or the conversation"),
         bind(verbs.BACK, footer=Footer.YES),
     )  # fmt: skip
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide"), (170, "-huge")]  # noqa: RUF012 - as Textual declares it
@@ -110,10 +99,7 @@ class RolloutScreen(BaseScreen):
         self._histogram = Static(id="rollout-histogram", markup=False)
         self._steps_box = Vertical(id="rollout-steps-box")
         self._samples_box = Vertical(id="rollout-samples-box")
-        self._reading = TranscriptView()
-        self._other = TranscriptView()
-        self._reading_box = Vertical(id="rollout-reading", classes="rollout-reading")
-        self._other_box = Vertical(id="rollout-other", classes="rollout-reading")
+        self.panes = SamplePanes()
         self.export = SampleExport(self, self._listing, lambda: self._sample)
         self._comparison = SampleComparison(
             self,
@@ -122,9 +108,10 @@ class RolloutScreen(BaseScreen):
             say=self.say,
             show=self._show_beside,
         )
+        self.sample_search = SampleSearch(
+            self, self._listing, self._samples, say=self.say, lay_out=self._lay_out
+        )
         self._title = TitleLine(id="rollout-title")
-        self._query = ""
-        """Text of the search whose matches are listed."""
         self._progress = ""
 
     def compose(self) -> ComposeResult:
@@ -138,10 +125,7 @@ class RolloutScreen(BaseScreen):
             with self._samples_box:
                 yield self._heading
                 yield self._samples
-            with self._reading_box:
-                yield self._reading
-            with self._other_box:
-                yield self._other
+            yield from self.panes.compose()
 
     def on_mount(self) -> None:
         self._samples.focus()
@@ -169,7 +153,7 @@ class RolloutScreen(BaseScreen):
 
     def left(self) -> None:
         self.workers.cancel_group(self, "rollouts")
-        self.workers.cancel_group(self, "search")
+        self.sample_search.cancel()
 
     def on_unmount(self) -> None:
         self._listing.close()
@@ -271,8 +255,7 @@ class RolloutScreen(BaseScreen):
         if self.has_class("-comparing"):
             return
         if self._sample is None:
-            self._reading.show(None)
-            self._reading_box.border_title = None
+            self.panes.clear()
         else:
             in_background(self, self._load, group="sample")
 
@@ -284,46 +267,32 @@ class RolloutScreen(BaseScreen):
             async with self.waiting("Reading the sample"):
                 transcript = await asyncio.to_thread(self._source.open, key, sample)
         except RltuiError as error:
-            self._reading.show(None, note=clean_line(str(error).replace("\n", " ")))
+            self.panes.tell(clean_line(str(error).replace("\n", " ")))
             return
-        self._reading.show(transcript, at_answer=not self.has_class("-reading"))
-        position = f" {self._samples.cursor_index + 1} of {self._samples.count}"
-        self._reading_box.border_title = _title(f"Sample{position}", key)
-
-    def action_toggle_raw(self) -> None:
-        for view in (self._reading, self._other):
-            view.is_raw = not view.is_raw
-            view.lay_out()
-
-    def action_toggle_tools(self) -> None:
-        for view in (self._reading, self._other):
-            view.is_folded = not view.is_folded
-            view.lay_out()
+        title = f"Sample {self._samples.cursor_index + 1} of {self._samples.count}"
+        self.panes.read(transcript, title, key, at_answer=not self.has_class("-reading"))
 
     def copied(self) -> CopyRequested | None:
         """A sample in full, as soon as it is read; of the other lists their line."""
         is_sample = self.has_class("-reading") or self.focused is self._samples
-        return (self._reading.copied() if is_sample else None) or super().copied()
+        return (self.panes.own.copied() if is_sample else None) or super().copied()
 
     # two side by side
 
     def action_compare(self) -> None:
-        transcript = self._reading.transcript
+        transcript = self.panes.own.transcript
         if transcript is None or self._listing.key is None or self._sample is None:
             self.notify("Read a sample first, then compare it", markup=False)
         else:
             self._comparison.begin(transcript)
 
     def _show_beside(self, prompt: FoundPrompt, transcript: Transcript) -> None:
-        own = self._reading.transcript
-        if own is None or self._listing.key is None:
+        if self._listing.key is None or self.panes.own.transcript is None:
             return
         self.add_class("-reading", "-comparing")
-        self._reading.focus()
-        self._other.show(transcript)
-        this = clean_line(self.experiment.name) if prompt.run else "This sample"
-        self._reading_box.border_title = _title(this, self._listing.key, own.sample)
-        self._other_box.border_title = _title(prompt.run or "The other sample", prompt.key, transcript.sample)
+        self.panes.own.focus()
+        own_title = clean_line(self.experiment.name) if prompt.run else "This sample"
+        self.panes.compare(own_title, self._listing.key, prompt, transcript)
 
     # reading
 
@@ -339,14 +308,14 @@ class RolloutScreen(BaseScreen):
         elif self._sample is not None:
             self._listing.follows_newest = False
             self.add_class("-reading")
-            self._reading.focus()
+            self.panes.own.focus()
             self.refresh_bindings()
             self.look_at_sample()
 
     def enabled(self, command: str, *arguments: object) -> bool:
         """Keys that change the lists work only where the lists are visible."""
         is_reading = self.has_class("-reading") or isinstance(self.focused, TranscriptView)
-        if command == "toggle_tools" and not is_reading:
+        if command == "panes.toggle_tools" and not is_reading:
             return False
         if command == "toggle_groups" and is_reading:
             return False
@@ -358,8 +327,8 @@ class RolloutScreen(BaseScreen):
 
     def action_back(self) -> None:
         if self._progress:
-            for group in ("search", "compare"):
-                self.workers.cancel_group(self, group)
+            self.sample_search.cancel()
+            self.workers.cancel_group(self, "compare")
             self.say("")
         elif self.has_class("-comparing"):
             self.remove_class("-comparing")
@@ -385,7 +354,7 @@ class RolloutScreen(BaseScreen):
 
     def action_focus_beside(self, direction: int) -> None:
         visible = [
-            pane for pane in (self._steps, self._samples, self._reading, self._other) if pane.size.width
+            pane for pane in (self._steps, self._samples, self.panes.own, self.panes.other) if pane.size.width
         ]
         if visible:
             index = visible.index(self.moved_list) if self.moved_list in visible else 0
@@ -408,49 +377,6 @@ class RolloutScreen(BaseScreen):
         self._samples.go_to(self._samples.cursor_index + samples)
 
     action_next_match = action_next_sample
-
-    # search
-
-    def action_search(self) -> None:
-        index = self._samples.cursor_index
-        self.app.push_screen(
-            SearchLine(
-                self._query if self._listing.matches is not None else "",
-                "text or regular expression, in the samples of this step",
-                show=self._search_for,
-                status=lambda: self._progress or count_text(len(self._listing.matches or ()), "sample"),
-                move=self.action_next_sample,
-                go_back=lambda: self._samples.go_to(index),
-            )
-        )
-
-    def _search_for(self, text: str) -> None:
-        self._query = text
-        self.workers.cancel_group(self, "search")
-        if not text:
-            self._listing.matches = None
-            self._lay_out()
-            return
-        try:
-            pattern = Query.from_text(text).pattern
-        except RltuiError as error:
-            self.say(error.title)
-            return
-        in_background(self, partial(self._find, pattern), group="search")
-
-    async def _find(self, pattern: re.Pattern[str]) -> None:
-        listing, count = self._listing, len(self._listing.table)
-        match_count = -1
-        try:
-            async for searched in listing.search(pattern):
-                if len(listing.matches or ()) != match_count:
-                    match_count = len(listing.matches or ())
-                    self._lay_out(None if searched else 0)
-                if searched:
-                    self.say(f"searched {searched} of {count}: esc cancels")
-        except RltuiError as error:
-            await self.show_error(error)
-        self.say("")
 
     def action_mark(self) -> None:
         if self._listing.key is None or (sample := self._sample) is None:
