@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -23,6 +22,7 @@ from rltui.ui.base_screen import SCREEN_KEYS
 from rltui.ui.commands.description import DescriptionCommands
 from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.commands.run_annotations import RunAnnotationCommands
+from rltui.ui.commands.run_report import RunReportCommands
 from rltui.ui.commands.run_view import RunViewCommands
 from rltui.ui.copying import CopyRequested
 from rltui.ui.dialogs.trash import runs_named
@@ -40,8 +40,6 @@ from rltui.views.run_list import Line, RunView, title_facts
 
 _AGES_EVERY = 5
 """Looks between two at the ages."""
-_SAMPLES = 5
-"""Rollouts in a report, of the best and of the worst."""
 
 
 class RunsScreen(ResourceScreen):
@@ -73,7 +71,7 @@ class RunsScreen(ResourceScreen):
         bind(verbs.COPY, "copy", "Copy the folder of the run"),
         bind(verbs.DESCRIBE, "describe", "Describe the run: command, folder, components, attempts"),
         own("run.rename", "", "annotations.rename", "rename", "Rename the run", Scope.PICKING, changes=True),
-        bind(verbs.WRITE, "export", "Write a report with curves, configs and rollouts",
+        bind(verbs.WRITE, "report.write", "Write a report with curves, configs and rollouts",
              footer=Footer.FIRST_TO_GO),
         own("star", "asterisk", "annotations.mark_best", "star", "Star the run, or unstar it", Scope.PICKING,
             footer=Footer.FIRST_TO_GO, changes=True),
@@ -104,6 +102,7 @@ class RunsScreen(ResourceScreen):
         self.forks = ForkCommands(self, app_state)
         self.descriptions = DescriptionCommands(self, app_state.clock)
         self.annotations = RunAnnotationCommands(self, app_state.runs, lambda: self.chosen, self.look)
+        self.report = RunReportCommands(self, app_state.runs, lambda: self.chosen)
         self.view = RunViewCommands(self, self.runs, lambda: self.line, self.rows.move, self._show_at)
 
     def on_resize(self) -> None:
@@ -227,25 +226,6 @@ class RunsScreen(ResourceScreen):
             return super().copied()
         return CopyRequested("\n".join(row.folder for row in rows), f"the folder of {runs_named(rows)}")
 
-    def action_export(self) -> None:
-        if rows := self.chosen:
-            self.work(self._export(rows), changes=False)
-
-    async def _export(self, rows: Sequence[RunRow]) -> None:
-        from rltui.ui.charts.export import drawings  # brings numpy
-
-        folders = []
-        for row in rows:
-            export = partial(self.app_state.runs.export, row.id, "", drawings, samples=_SAMPLES)
-            try:
-                async with self.waiting(f"Writing the report of {row.name}"):
-                    folders.append(clean_line(await asyncio.to_thread(export)))
-            except RltuiError as error:
-                await self.show_error(error)
-                break
-        if folders:
-            self.notify("Written: {}".format("\n".join(folders)), timeout=10, markup=False)
-
     def action_describe(self) -> None:
         if len(self.chosen) == 1:
             self.descriptions.describe(partial(self.app_state.runs.open, self.chosen[0].id))
@@ -269,8 +249,6 @@ class RunsScreen(ResourceScreen):
                 return self.line is not None or self._may_start_demo
             case "mark":
                 return isinstance(self.line, TreeLine)
-            case "export":
-                return bool(self.chosen)
             case "fork" | "describe":
                 return len(self.chosen) == 1
             case "compare":
