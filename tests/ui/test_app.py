@@ -81,7 +81,13 @@ async def test_what_is_told_while_the_app_ends_ends_it_no_worse(
 
 @pytest.mark.parametrize(
     ("status", "told"),
-    [(running_status(), "everything keeps running"), (stopped_status(), "nothing is running")],
+    [
+        (
+            running_status(),
+            "everything keeps running. rltui reverse-text opens it again, rltui down reverse-text stops it.",
+        ),
+        (stopped_status(), "nothing is running. rltui reverse-text opens it again."),
+    ],
 )
 async def test_leaving_says_what_goes_on(open_app: Opener, status: Status, told: str) -> None:
     """Finding A6: of what was taken down it said that everything kept running."""

@@ -117,7 +117,9 @@ def test_who_leaves_is_told_how_to_come_back() -> None:
         assert terminal.process.wait(10) == 0
         assert_given_back(terminal)
         terminal.expect_that(
-            lambda screen: screen.startswith("Detached: everything keeps running. rltui opens it")
+            lambda screen: screen.startswith(
+                "Detached: everything keeps running. rltui reverse-text opens it"
+            )
         )
 
 

@@ -160,10 +160,13 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     @property
     def _opening_command(self) -> str:
         """The command that opens this screen again."""
-        if self._overview is None:
-            return "rltui"
-        name, host = clean_line(self._experiment.name), clean_line(self._experiment.host)
-        return f"rltui --host {host} {name}" if host else f"rltui {name}"
+        return "rltui" if self._overview is None else f"{self._rltui} {clean_line(self._experiment.name)}"
+
+    @property
+    def _rltui(self) -> str:
+        """The program, with the machine of the run that is open."""
+        host = clean_line(self._experiment.host)
+        return f"rltui --host {host}" if host else "rltui"
 
     def _new_overview(self, experiment: Experiment) -> Overview:
         self._app_state.current = ExperimentState(experiment, self._app_state)
@@ -418,14 +421,13 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.exit()
             return
         self._overview.view_state.note()
-        status, host = self._overview.status, clean_line(self._experiment.host)
-        rltui = f"rltui --host {host}" if host else "rltui"
+        status, name, opens = self._overview.status, clean_line(self._experiment.name), self._opening_command
         if status is not None and not status.alive:
-            name = clean_line(self._experiment.name)
-            self.exit(message=f"Detached; nothing is running. {rltui} {name} opens it again.")
+            self.exit(message=f"Detached; nothing is running. {opens} opens it again.")
             return
         ends = "stops observing" if self._experiment.observed else "stops it"
-        self.exit(message=f"Detached: everything keeps running. {rltui} opens it again, {rltui} down {ends}.")
+        down = f"{self._rltui} down {name} {ends}"
+        self.exit(message=f"Detached: everything keeps running. {opens} opens it again, {down}.")
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run: it copies what is selected, else it says how to leave."""
