@@ -34,11 +34,9 @@ from rltui.core.logs.source import LogEntry, LogScan, LogSource, MergedSource
 from rltui.core.metrics.series import SeriesSource
 from rltui.core.runs.checkpoints import CheckpointReport
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
-from rltui.services.config.config_file import content_of
 from rltui.services.experiment.files import ExperimentRecord, SavedFiles
 from rltui.services.experiment.journal import JournalFeed, journal_of
 from rltui.services.logs.index import LogFile
-from rltui.services.logs.listing import all_logs
 from rltui.services.logs.merged import MergedLog, offset_at
 from rltui.services.logs.search import FileScan
 from rltui.services.metrics.store import SeriesReader
@@ -58,6 +56,8 @@ def read_config(path: str) -> ConfigText:
     Raises:
         ConfigError: if it cannot be read, is no regular file, too large, or not UTF-8.
     """
+    from rltui.services.config.config_file import content_of  # the first frame need not wait for it
+
     try:
         content = content_of(Path(path))
         text = content.decode()
@@ -272,6 +272,8 @@ class LocalExperiment(Experiment):
         return LogFile(Path(path))
 
     def logs(self) -> tuple[LogEntry, ...]:
+        from rltui.services.logs.listing import all_logs  # the first frame need not wait for it
+
         return all_logs(self.record)
 
     def open_merged(self, logs: Sequence[LogEntry]) -> MergedSource:
@@ -306,7 +308,7 @@ class LocalExperiment(Experiment):
         return open_rollouts(Path(folder or self.record.run_dir))
 
     def pager_command(self, path: str) -> list[str]:
-        from rltui.client import programs  # as above
+        from rltui.client import programs  # the first frame need not wait for it
 
         return programs.pager_command(path)
 

@@ -12,7 +12,6 @@ from rltui.cli.choosing import choose_named
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.config_line import read_config_line
 from rltui.cli.jobs import start_or_submit
-from rltui.cli.new_run import requested_run
 from rltui.cli.parser import is_file_name
 from rltui.cli.terminal import confirm
 from rltui.client import launch
@@ -111,6 +110,7 @@ def _look(arguments: Arguments) -> int:
 
 def _open_config(arguments: Arguments) -> int:
     """Attach to the experiment of this config, or ask, and create it: the TUI asks before anything starts."""
+    from rltui.cli.new_run import requested_run  # 12 ms, which a run that is there need not pay
     from rltui.client import creation, draft
 
     with requested_run(arguments) as run:

@@ -29,7 +29,6 @@ from rltui.errors import RltuiError
 from rltui.services.experiment import heartbeat
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import find_socket
-from rltui.services.processes import subprocesses
 
 NOTE = questions_of(SupervisorApi)["note"]
 _START_TIMEOUT_S = 60.0
@@ -175,6 +174,8 @@ class SupervisorClient(SupervisorApi):
         Raises:
             RltuiError: if that does not work; its last words are in the details.
         """
+        from rltui.services.processes import subprocesses  # 7 ms, which the first frame need not wait for
+
         process = await subprocesses.run(
             module_command("rltui.client", self.record.name), timeout_s=_START_TIMEOUT_S
         )

@@ -6,7 +6,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rltui.core.runs.row import RunRow
 from rltui.errors import NotFoundError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
@@ -15,6 +14,7 @@ from rltui.ui.text import clean
 
 if TYPE_CHECKING:
     from rltui.core.runs.forks import ForkPlan, ForkRequest
+    from rltui.core.runs.row import RunRow
     from rltui.ui.dialogs.fork import FindParent
 
 
