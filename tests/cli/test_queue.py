@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from rltui.cli import main
-from rltui.cli.commands.sweep import combinations, parse_axis
+from rltui.cli.commands.sweep import combinations, parse_axis, sweep
 from rltui.cli.parser import parse
 from rltui.client.queue import commands
-from rltui.core.experiment.request import Override
+from rltui.client.queue.commands import QueueRequest
+from rltui.core.experiment.request import ConfigLine, ExperimentRequest, Override
 from rltui.core.runs.queue import LaunchEnvironment, QueueEntry
-from rltui.errors import UsageError
+from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.queue_file import change_queue, read_queue
 
 
@@ -101,3 +102,26 @@ def test_a_value_that_was_set_as_it_was_queued_is_set_again(
     assert (config.edits, config.overrides) == ({"lr": "4.0"}, (Override("seed", ("5",)),))
     assert entry.words == ("run.toml", "-l", "job.toml", "-n", "a", "--set", "lr=4.0")
     assert entry.overrides == ("--seed=5",)
+
+
+@pytest.mark.parametrize(
+    ("broken", "refusal"),
+    [
+        (("1", "2"), "no model\n→ fix the file"),
+        (("1",), "1 of 2 runs break a rule of their config\n  lr=1: no model\n→ nothing was queued;"),
+    ],
+)
+def test_a_sweep_says_once_what_is_wrong_with_each_of_its_runs(
+    monkeypatch: pytest.MonkeyPatch, broken: tuple[str, ...], refusal: str
+) -> None:
+    """Four runs without a model said so four times, and advised to leave these values out."""
+
+    def planned(_: object, overrides: list[str], **__: object) -> QueueRequest:
+        if overrides[-1].removeprefix("--lr=") in broken:
+            raise ConfigError("no model", hint="fix the file")
+        return QueueRequest(ExperimentRequest(ConfigLine((Path("rl.toml"),))), "run", Path("/run"))
+
+    monkeypatch.setattr("rltui.cli.commands.sweep.plan_request", planned)
+    with pytest.raises(ConfigError) as refused:
+        sweep(parse(["sweep", "rl.toml", "lr=1,2"]))
+    assert str(refused.value).startswith(refusal)

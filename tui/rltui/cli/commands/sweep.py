@@ -101,15 +101,17 @@ def _planned(
 
     Raises:
         ConfigError: if some break a rule: which, and why. Now rather than in the night, and before any of
-            them is queued.
+            them is queued. Once if all break the same one: then it is not the values.
     """
     requests: list[QueueRequest] = []
+    errors: list[ConfigError] = []
     problems: list[str] = []
     for point in points:
         point_text = " ".join(f"{key}={value}" for key, value in point)
         try:
             request = plan_request(argv, [*overrides, *as_options(point)], with_needs=not requests)
         except ConfigError as error:
+            errors.append(error)
             problems.append(f"{point_text}: {'; '.join((error.title, *error.details))}")
             continue
         shared = requests[0] if requests else request
@@ -118,6 +120,8 @@ def _planned(
         )
         own = replace(shared, request=request.request, overrides=request.overrides)
         requests.append(replace(own, own=point_text, own_name=own_name))
+    if len(errors) == len(points) > 1 and len({str(error) for error in errors}) == 1:
+        raise errors[0]
     if problems:
         raise ConfigError(
             f"{len(problems)} of {len(points)} runs break a rule of their config",
