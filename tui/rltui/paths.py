@@ -11,6 +11,10 @@ from rltui.errors import NotFoundError, RltuiError
 
 STATE_FOLDER = ".rltui"
 """Name of rltui's own folder inside an output folder."""
+ATTEMPT_RECORD, ATTEMPT_SPEC, ATTEMPT_LOG = "attempt.json", "spec.json", "output.log"
+"""Files in the folder of an attempt: what its shim records, how it was started, what it prints. The shim,
+which imports nothing of this, has the same names.
+"""
 _LONGEST_SOCKET = 107
 """Bytes in the path of a socket; Linux takes no more (unix(7))."""
 _LAST_RESORT = Path("/tmp")  # noqa: S108 - a private folder in it

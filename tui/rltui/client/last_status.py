@@ -13,6 +13,7 @@ from typing import Any
 
 from rltui import __version__
 from rltui.errors import RltuiError
+from rltui.paths import ATTEMPT_LOG, ATTEMPT_RECORD
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.own_files import file_fingerprint, read_own, write_atomically
 
@@ -53,7 +54,7 @@ def _sources(record: ExperimentRecord) -> Iterator[Path]:
     yield from (control.record_file, control.journal_file, control.intent_file)
     yield from map(Path, (*record.config_files, record.layout_file, record.run_dir))
     for folder in control.newest_attempts():
-        yield from (folder, folder / "attempt.json", folder / "output.log")
+        yield from (folder, folder / ATTEMPT_RECORD, folder / ATTEMPT_LOG)
 
 
 def _state(path: Path) -> list[Any]:

@@ -16,10 +16,11 @@ from rltui.core import hints
 from rltui.core.experiment.layout import ComponentSpec
 from rltui.core.experiment.lifecycle import ExitInfo
 from rltui.errors import RltuiError
+from rltui.paths import ATTEMPT_RECORD, ATTEMPT_SPEC
 from rltui.services import processes
 from rltui.services.experiment.attempt_end import exit_info, note_oom_kills
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.launch import SPEC_FILE, Launch, read_launch
+from rltui.services.experiment.launch import Launch, read_launch
 from rltui.services.experiment.registry import name_if_needed
 from rltui.services.experiment.shell import read_shell
 from rltui.services.own_files import write_atomically
@@ -73,7 +74,7 @@ class Attempt:
             "created_at": time.time(),
             **values,
         }
-        write_atomically(self.folder / SPEC_FILE, json.dumps(document, indent=1).encode())
+        write_atomically(self.folder / ATTEMPT_SPEC, json.dumps(document, indent=1).encode())
 
     @property
     def stop(self) -> dict[str, Any]:
@@ -100,7 +101,7 @@ class Attempt:
         """
         self.record = None
         try:
-            (self.folder / "attempt.json").unlink(missing_ok=True)
+            (self.folder / ATTEMPT_RECORD).unlink(missing_ok=True)
         except OSError as error:
             raise RltuiError(f"cannot remove the record in {self.folder}: {error.strerror}") from error
 
@@ -108,7 +109,7 @@ class Attempt:
     def launch_age_s(self) -> float | None:
         """Seconds since its spec was written, at least 0; `None` where that never happened."""
         try:
-            written_at = (self.folder / SPEC_FILE).stat().st_mtime
+            written_at = (self.folder / ATTEMPT_SPEC).stat().st_mtime
         except OSError:
             return None
         return max(0.0, time.time() - written_at) if self.launch is not None else None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from rltui.hosts.kinds import KINDS
+from rltui.paths import ATTEMPT_SPEC
 from rltui.services.hosts.job_status import JobStatus, read_job_status, write_job_status
 
 _CANNOT_RUN = 127
@@ -71,7 +72,7 @@ class RemoteRunner:
         Raises:
             OSError, ValueError, LookupError: if it does not say what to run.
         """
-        values = json.loads((folder / "spec.json").read_bytes())
+        values = json.loads((folder / ATTEMPT_SPEC).read_bytes())
         self.folder = folder
         self.experiment: str = values["experiment"]
         """The tag that its processes carry, as `RLTUI_EXPERIMENT`."""

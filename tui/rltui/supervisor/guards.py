@@ -12,12 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from rltui import paths
 from rltui.base.interpreter import module_command
 from rltui.base.tasks import tick
 from rltui.core.experiment.api import Alert
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.experiment.files import ControlFolder
-from rltui.services.experiment.launch import SPEC_FILE, read_launch
+from rltui.services.experiment.launch import read_launch
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder, may_exist
 from rltui.supervisor.api_server import ApiServer
 from rltui.supervisor.supervisor import Supervisor
@@ -100,7 +101,7 @@ def _repair(supervisor: Supervisor, problem: str, sound_files: _SoundFiles) -> s
             if runner.lifecycle.alive and handle is not None and launch is not None:
                 folder = handle.attempt.folder
                 make_folder(folder)
-                if not sound_files.has(folder / SPEC_FILE, partial(_has_launch, folder)):
+                if not sound_files.has(folder / paths.ATTEMPT_SPEC, partial(_has_launch, folder)):
                     handle.write_spec(launch)
     except RltuiError as error:
         reason = error.title

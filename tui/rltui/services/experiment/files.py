@@ -174,7 +174,7 @@ class ControlFolder:
 
     def log_file(self, component: str, attempt: int) -> Path:
         """Both stdout and stderr."""
-        return self.attempt_dir(component, attempt) / "output.log"
+        return self.attempt_dir(component, attempt) / paths.ATTEMPT_LOG
 
     def new_attempt(self, component: str) -> int:
         """Make the folder of the next attempt and return its number, counted from 1.

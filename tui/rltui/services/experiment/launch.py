@@ -20,6 +20,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import CONFIG, PortKnob, Resolution, ServiceCall, standing
+from rltui.paths import ATTEMPT_SPEC
 from rltui.services.config.files import FilesCache
 from rltui.services.experiment.checkout import NearbyCheckout
 from rltui.services.experiment.files import ExperimentRecord
@@ -31,10 +32,6 @@ from rltui.services.own_files import read_own
 
 ManualArguments = Mapping[str, str | tuple[str, ...]]
 """Name → value of `{given.NAME}` in the layout's entry of a manual component."""
-
-
-SPEC_FILE = "spec.json"
-"""The shim's input in the folder of an attempt, from which others learn how it was started."""
 _PROGRAMS, _START_PLACEHOLDERS = "run", (CONFIG, "given.")
 """Placeholders that only a start fills, or whose absence it reports itself."""
 
@@ -65,7 +62,7 @@ class Launch:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The keys of `SPEC_FILE` that `read_launch` reads."""
+        """The keys of `ATTEMPT_SPEC` that `read_launch` reads."""
         return {
             "argv": self.argv,
             "cwd": self.cwd,
@@ -95,7 +92,7 @@ class Launch:
 def read_launch(folder: Path) -> Launch | None:
     """The launch that an attempt was started with; `None` where that was never written or is damaged."""
     try:
-        values = json.loads(read_own(folder / SPEC_FILE))
+        values = json.loads(read_own(folder / ATTEMPT_SPEC))
         ready, remote_spec = values["ready"], values.get("elsewhere")
         run = values if remote_spec is None else remote_spec
         return Launch(

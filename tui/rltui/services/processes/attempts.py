@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rltui.base.text import parse_whole_number
+from rltui.paths import ATTEMPT_LOG, ATTEMPT_RECORD
 from rltui.services.own_files import read_own
 from rltui.services.processes.details import age_s, uid
 from rltui.services.processes.identity import (
@@ -87,7 +88,7 @@ class AttemptRecord:
 def read_attempt(folder: Path) -> AttemptRecord | None:
     """None if there is no record yet, or it cannot be parsed."""
     try:
-        return _parse(json.loads(read_own(folder / "attempt.json")))
+        return _parse(json.loads(read_own(folder / ATTEMPT_RECORD)))
     except (OSError, ValueError, LookupError, TypeError, RecursionError, AttributeError, OverflowError):
         # no file, half a file, or another version's
         return None
@@ -95,7 +96,7 @@ def read_attempt(folder: Path) -> AttemptRecord | None:
 
 def has_record(folder: Path) -> bool:
     """True if an attempt has a record, readable or not: its shim has run."""
-    return (folder / "attempt.json").exists()
+    return (folder / ATTEMPT_RECORD).exists()
 
 
 def _parse(values: dict[str, Any]) -> AttemptRecord:
@@ -272,7 +273,7 @@ class ProcessOwners:
             session=main.pid if main is not None else None,
             argv=(),
             cwd="",
-            log=str(folder / "output.log"),
+            log=str(folder / ATTEMPT_LOG),
             started_at=time.time() - age_s(oldest_process),
             ended_at=None,
             exit_code=None,

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from rltui import paths
 from rltui.base.secrets import mask_value
 from rltui.base.toml.values import same_value
 from rltui.core.config.data import value_at
@@ -41,8 +42,6 @@ from rltui.services.runs.observed import framework_of, holds_results, written_co
 from rltui.services.runs.provenance import latest
 
 _LONGEST_REASON = 300
-_SPEC = "spec.json"
-"""File with the arguments of an attempt's start, as `hosts/attempt.py` writes it."""
 _FOLDER_KEY = "output_dir"
 """A key in which two runs always differ."""
 
@@ -243,7 +242,7 @@ def _attempt_end(folder: Path, record: AttemptRecord) -> float:
     if record.is_alive:
         return max(record.started_at, time.time())
     times = [record.started_at]
-    for name in ("attempt.json", "output.log"):
+    for name in (paths.ATTEMPT_RECORD, paths.ATTEMPT_LOG):
         with suppress(OSError):
             times.append((folder / name).stat().st_mtime)
     return max(times)
@@ -251,7 +250,7 @@ def _attempt_end(folder: Path, record: AttemptRecord) -> float:
 
 def _devices(folder: Path) -> int:
     try:
-        spec = orjson.loads(read_own(folder / _SPEC))
+        spec = orjson.loads(read_own(folder / paths.ATTEMPT_SPEC))
         choice = spec["env"].get(VISIBLE_DEVICES) or (spec.get("gpus") or {}).get("text") or ""
         return len([device for device in str(choice).split(",") if device.strip()])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
