@@ -21,7 +21,7 @@ def test_manager_without_the_screen_is_light() -> None:
 
 
 def test_status_imports_neither_pydantic_nor_libtmux() -> None:
-    names = ("pydantic", "libtmux", "asyncio", "tomlkit", *HEAVY)
+    names = ("pydantic", "msgspec", "libtmux", "asyncio", "tomlkit", "shutil", *HEAVY)
     assert imported("import rltui.cli.commands.status, rltui.cli", *names) == []
 
 
@@ -43,9 +43,19 @@ def test_screen_imports_no_edge_library() -> None:
     )
 
 
+TUI = "import rltui.client.local_experiment, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"
+
+
 def test_app_never_imports_libtmux_in_its_own_process() -> None:
     """Textual's `sys.stdout` has no encoding, which libtmux asks for at import: it took the app down once."""
-    code = (
-        "import rltui.client.local_experiment, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"
-    )
-    assert imported(code, "libtmux") == []
+    assert imported(TUI, "libtmux") == []
+
+
+def test_the_first_frame_needs_neither_layouts_nor_frameworks() -> None:
+    """The supervisor says what is shown; settings are read where there are some."""
+    heavy = ("pydantic", "rltui.core.experiment.layout", "rltui.frameworks.base", "sqlite3")
+    assert imported(f"{TUI}, rltui.cli.commands.open, rltui.client.local_runs", *heavy) == []
+
+
+def test_a_supervisor_imports_libtmux_with_its_first_window() -> None:
+    assert imported("import rltui.supervisor.__main__", "libtmux") == []

@@ -25,8 +25,8 @@ SETTLE_S = 10.0
 """Shims look at their tree ever more seldom in their first seconds, and Python starts up."""
 FIRST_MINUTE_S = 55.0
 """Until the titles count minutes instead of seconds."""
-CPU_BUDGETS = (1.0, 0.5, 0.05)
-MEMORY_BUDGETS_MB = (90.0, 45.0, 12.0)
+CPU_BUDGETS = (0.3, 0.2, 0.05)
+MEMORY_BUDGETS_MB = (75.0, 45.0, 12.0)
 BYTES_BUDGET = 1000.0
 WITHOUT = "without GPUs"
 

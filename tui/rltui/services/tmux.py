@@ -20,11 +20,9 @@ import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
-
-import libtmux
-from libtmux.exc import TmuxCommandNotFound
+from typing import TYPE_CHECKING, NamedTuple
 
 from rltui.base.interpreter import OUTER_VARIABLES
 from rltui.core import hints
@@ -32,6 +30,9 @@ from rltui.core.logs.lines import plain_text
 from rltui.errors import ConflictError, RltuiError
 from rltui.services import processes
 from rltui.services.processes import subprocesses
+
+if TYPE_CHECKING:
+    from libtmux import Server
 
 _LISTEN_TIMEOUT_S = 2.0
 """Time for a server to create its socket again."""
@@ -103,9 +104,14 @@ class TmuxHost:
 
     def __init__(self, socket_name: str) -> None:
         self.socket_name = socket_name
-        self._server = libtmux.Server(socket_name=socket_name, config_file="/dev/null")
         folder = os.environ.get("TMUX_TMPDIR", "/tmp")  # noqa: S108  (where tmux itself puts it)
         self._socket_path = Path(folder) / f"tmux-{os.getuid()}" / socket_name
+
+    @cached_property
+    def _server(self) -> Server:
+        from libtmux import Server  # 80 ms and 3 MB, which a supervisor pays that opens windows
+
+        return Server(socket_name=self.socket_name, config_file="/dev/null")
 
     def check(self) -> None:
         """Raises `RltuiError` if tmux is missing or too old. Its other output is ignored: warnings of the
@@ -318,11 +324,14 @@ class TmuxHost:
 
         The client gets this process's environment, or only its `variables` if given, and `env`.
         """
+        from libtmux.exc import TmuxCommandNotFound
+
         self._refuse_stopped()
+        server = self._server
         argv = [argument for command in commands for argument in (*map(_escape, command), ";")][:-1]
         try:
             with _client_environment(variables, env or {}):
-                result = self._server.cmd(*argv)
+                result = server.cmd(*argv)
         except TmuxCommandNotFound:
             raise RltuiError("tmux is not installed", hint=_INSTALL_HINT) from None
         except OSError as error:
