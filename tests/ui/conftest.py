@@ -167,6 +167,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
 
 def screen_lines(pilot: Pilot[None]) -> list[str]:
     """What the terminal shows, row by row, with what lies under a dialog."""
+    visible_screen_stack.set(pilot.app._background_screens)  # for a dialog that was not painted
     return [strip.text for strip in pilot.app.screen._compositor.render_strips()]
 
 
