@@ -86,7 +86,7 @@ def test_a_restart_right_after_an_update_stops_nothing_that_cannot_start_again(i
 def test_a_supervisor_that_nobody_asks_is_replaced_too(installed: Installed) -> None:
     before, pid = installed.pids(), installed.supervisor_pid()
     installed.update()
-    retry_until(lambda: installed.journal().count("supervisor started") == 2, timeout_s=60)
+    retry_until(lambda: installed.journal().count("supervisor started") == 2, timeout_s=100)
     assert installed.supervisor_pid() != pid
     retry_until(lambda: installed.status("one")["state"] == "running")
     assert installed.pids() == before
@@ -118,7 +118,7 @@ def test_an_update_that_cannot_run_leaves_the_supervisor_as_it_is(installed: Ins
     before = installed.pids()
     (package / "paths.py").write_text("half a fi")
     log = installed.work / "out/.rltui/supervisor.log"
-    retry_until(lambda: "SyntaxError" in log.read_text(), timeout_s=60)
+    retry_until(lambda: "SyntaxError" in log.read_text(), timeout_s=100)
     healthy = replace(installed, env={**installed.env, "PYTHONPATH": str(Path(rltui.__file__).parents[1])})
     assert healthy.pids() == before
     os.kill(healthy.supervisor_pid(), 0)
