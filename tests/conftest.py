@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests import forked
+from tests import checked_values, forked
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
@@ -38,6 +38,7 @@ pytest takes 12 s of CPU to rewrite the asserts of all tests, and keeps what it 
 """
 
 
+checked_values.check_all()
 settings.register_profile("rltui", deadline=None, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("rltui")

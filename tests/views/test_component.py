@@ -15,7 +15,7 @@ from rltui.views.table import Cell
 
 
 def cells(*names: str, has_reason: bool = True, **fields: Any) -> list[Cell]:
-    status = ComponentStatus(**{"id": "trainer", "kind": "job", "state": ComponentState.READY, **fields})
+    status = ComponentStatus.from_plain({"id": "trainer", "kind": "job", "state": "ready", **fields})
     row = ListedComponent(status.to_plain(), has_reason)
     return [column.cell(row, NOW) for column in VIEW.named(names)]
 

@@ -99,7 +99,7 @@ def carried(value: object, depth: int) -> str | None:
         return None
     if kind.__module__ in GPU_MODULES:
         return "gpu"
-    fields = getattr(kind, "__dataclass_fields__", getattr(kind, "model_fields", ()))
+    fields = getattr(kind, "__dataclass_fields__", getattr(kind, "__struct_fields__", ()))
     return first((getattr(value, name, None) for name in fields), depth - 1)
 
 

@@ -30,7 +30,7 @@ def require_consent(
     Raises:
         UsageError: if a person says no, or nobody is there to be asked and too much would be lost.
     """
-    from rltui.core.experiment.api import Loss  # pydantic behind it takes 0.1 s
+    from rltui.core.experiment.api import Loss  # msgspec behind it takes 20 ms
     from rltui.core.experiment.consent import LOSSES, Decision, decide
 
     loss = LOSSES[verb] if loss is None else loss

@@ -250,7 +250,7 @@ def _memory_lines(component: dict[str, Any], name: str | None) -> list[str]:
     """
     if not component.get("out_of_memory"):
         return []
-    from rltui.core.experiment.api import ComponentStatus  # pydantic takes 60 ms
+    from rltui.core.experiment.api import ComponentStatus  # msgspec takes 20 ms
     from rltui.views.gpu.advice import failure_text
 
     status = ComponentStatus.from_plain(component)
@@ -277,7 +277,7 @@ def remedy_command(remedy: Remedy, name: str | None = None) -> str:
 def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
     if not evals:
         return []
-    from rltui.core.runs.evals import QueuedEval  # pydantic takes 60 ms
+    from rltui.core.runs.evals import QueuedEval  # msgspec takes 20 ms
     from rltui.views.event import KINDS
 
     queued = map(QueuedEval.from_plain, evals)
@@ -290,7 +290,7 @@ def _eval_lines(evals: Sequence[dict[str, Any]]) -> list[str]:
 def _orphan_lines(orphans: Sequence[dict[str, Any]], name: str | None) -> list[str]:
     if not orphans:
         return []
-    from rltui.core.experiment.api import Orphan  # pydantic takes 60 ms
+    from rltui.core.experiment.api import Orphan  # msgspec takes 20 ms
 
     lines = [f"  ⚠ leftover: {orphan_text(Orphan.from_plain(orphan))}" for orphan in orphans]
     return [*lines, f"    to end them: {hints.FREE_LEFTOVERS(name=name)}"]

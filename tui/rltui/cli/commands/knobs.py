@@ -66,7 +66,7 @@ def _show_table(table: dict[str, Any], terms: Sequence[str], arguments: Argument
     if not table["knobs"] and not table["others"]:
         print("no knob has all these words" if terms else "no knobs", file=sys.stderr)
     if table["problems"]:
-        from rltui.core.config.report import Problem  # pydantic takes 60 ms
+        from rltui.core.config.report import Problem  # msgspec takes 20 ms
 
         for problem in map(Problem.from_plain, table["problems"]):
             print(style_line(f"{problem.severity}: {problem.text}"), file=sys.stderr)

@@ -1,7 +1,7 @@
 """Entries of the journal: the one place that says what an entry holds and makes it of the facts.
 
 `services/experiment/journal.py` writes them. `core/experiment/events.py` has their filter and
-`views/event.py` their kinds, without pydantic.
+`views/event.py` their kinds, without msgspec.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A state has a value, which files, sockets and `--json` have and which stays; a word, as people read it; a sign
 before the word; and a role, of which the command line makes a colour and the screen a style.
-Tuples, and no pydantic: `rltui status` imports it.
+Tuples, and no msgspec: `rltui status` imports it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # pydantic takes 60 ms, which `rltui events` need not pay
+    # msgspec takes 20 ms, which `rltui events` need not pay
     from rltui.core.experiment.journal import JournalEntry
 
 

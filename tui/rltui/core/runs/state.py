@@ -14,7 +14,7 @@ from rltui.base.text import join_words
 from rltui.core.experiment.states import ALIVE_STATES, ComponentState, EntryState, Reason, RunState
 
 if TYPE_CHECKING:
-    from rltui.core.experiment.api import ComponentStatus, Down  # pydantic takes 60 ms
+    from rltui.core.experiment.api import ComponentStatus, Down  # msgspec takes 20 ms
 
 FOLDER_GONE, FOLDER_DAMAGED = "folder_gone", "folder_damaged"
 """Codes of the reason of a run that cannot be read: its row holds what the index had."""

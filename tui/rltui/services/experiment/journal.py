@@ -22,7 +22,7 @@ from rltui.services.redaction import without_secrets
 
 if TYPE_CHECKING:
     from rltui.core.experiment.journal import (
-        JournalEntry,  # pydantic takes 60 ms, which `rltui events` need not pay
+        JournalEntry,  # msgspec takes 20 ms, which `rltui events` need not pay
     )
 
 _LATEST_TIME = 1e11

@@ -60,7 +60,7 @@ def saved_entries() -> dict[str, dict[str, Any]]:
             boot = boot_identity()
             if queue.get("boot") != boot:
                 from rltui.core.runs.queue import (
-                    RunQueue,  # pydantic: once a restart of the machine changes states
+                    RunQueue,  # msgspec: once a restart of the machine changes states
                 )
 
                 queue = RunQueue.from_plain(queue).since_boot(boot).to_plain()

@@ -62,7 +62,7 @@ def _print_json(arguments: Arguments) -> None:
 
 
 def _print(arguments: Arguments) -> None:
-    from rltui.core.gpu.report import GpuReport  # pydantic takes 60 ms
+    from rltui.core.gpu.report import GpuReport  # msgspec takes 20 ms
 
     if arguments.run is None:
         from rltui.services.gpu.account import readings
