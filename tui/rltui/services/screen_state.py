@@ -5,7 +5,6 @@ Nothing depends on it: a lost or damaged file means the default look.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Mapping
@@ -28,6 +27,8 @@ def state_file(owner: str) -> Path:
     """Path of the state of `owner`: `app`, `runs`, a layout, a run."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", owner)[:60]
     if name != owner:
+        import hashlib  # 3 ms, which usual names need not pay
+
         name = f"{name}-{hashlib.sha256(owner.encode()).hexdigest()[:8]}"
     return paths.state_dir() / "screen" / f"{name}.json"
 
