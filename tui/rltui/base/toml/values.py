@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import math
 import re
@@ -21,6 +22,7 @@ _NEEDS_ESCAPE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\r\\]")
 """Characters that must be escaped in a multi-line string."""
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def split_key(dotted: str) -> tuple[str, ...]:
     """`orchestrator.env.0."a.b"` as a path; whole numbers pick array elements.
 

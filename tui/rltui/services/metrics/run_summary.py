@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from rltui.core.logs.source import LogChange
@@ -45,9 +46,9 @@ class RunSummary:
         self._shift = 1 - framework.run.locations.first_step
         self._rewinds: tuple[Rewind, ...] = ()
         self._states: dict[SeriesKey, _SeriesState] = {}
-        self._keys: dict[str, SeriesKey] = {}
+        self._keys: Mapping[str, SeriesKey] = {}
         """Concept id → the series that represents it."""
-        self._evals: list[SeriesKey] = []
+        self._evals: Sequence[SeriesKey] = ()
         self._series_keys: tuple[SeriesKey, ...] = ()
         self._reward = Series()
         """The points of the reward."""
@@ -82,9 +83,7 @@ class RunSummary:
             self._reset()
         if (keys := self._source.keys()) != self._series_keys:
             self._series_keys = keys
-            matches = {concept.id: find(concept.id, keys) for concept in _CONCEPTS if not concept.many}
-            self._keys = {id_: key for id_, key in matches.items() if key is not None}
-            self._evals = find_all("eval", keys)
+            self._keys, self._evals = _known_series(keys)
         self.metrics = {
             concept.id: self._last_and_best(concept) for concept in _CONCEPTS if concept.id in self._keys
         }
@@ -160,6 +159,15 @@ class RunSummary:
             if step is not None and step >= 0:
                 return step + self._shift
         return None
+
+
+@lru_cache(maxsize=64)
+def _known_series(keys: tuple[SeriesKey, ...]) -> tuple[Mapping[str, SeriesKey], Sequence[SeriesKey]]:
+    """Concept id → the series that represents it, and those of evaluations. Thousands of runs have few sets
+    of series.
+    """
+    matches = {concept.id: find(concept.id, keys) for concept in _CONCEPTS if not concept.many}
+    return {id_: key for id_, key in matches.items() if key is not None}, tuple(find_all("eval", keys))
 
 
 def _better(values: Sequence[float], concept: MetricConcept) -> float:

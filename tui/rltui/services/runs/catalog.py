@@ -250,14 +250,15 @@ class _CatchUp:
 
     def _reread(self, id_: RunId) -> None:
         """Read a run at the location in its row or note."""
-        before = self._index.row(id_)
-        control = before.control if before is not None else self._index.note(id_).get("control", "")
+        before = self._index.row(id_) if id_ in self._indexed else None
+        note = self._index.note(id_)
+        control = before.control if before is not None else note.get("control", "")
         if not control:
             return
         folder = Path(control).parent
         id_there = metadata_id(folder)
         if id_there == id_ or (id_there is None and may_exist(Path(control))):
-            self._read_folder(folder, before, self._index.note(id_).get("name", ""))
+            self._read_folder(folder, before, note.get("name", ""))
         elif (moved_to := self._finder.find(id_, folder)) is not None:
             self._read_folder(moved_to, before, "")
         elif id_there is not None:
@@ -305,7 +306,8 @@ class _CatchUp:
 
         reader = RunReader(record)
         fingerprint += [_file_state(path) for path in reader.sources()]
-        row = reader.row(metadata, parent=self._index.config(metadata.parent), before=before)
+        parent = self._index.config(metadata.parent) if metadata.parent else None
+        row = reader.row(metadata, parent=parent, before=before)
         self._add(row, reader.config, fingerprint)
 
     def _has_same_size(self, before: RunRow, fingerprint: list[_FileState]) -> bool:
