@@ -472,3 +472,19 @@ def test_a_word_is_what_belongs_together(text: str, cell: int, word: str) -> Non
     first, last = word_at(text, cell)
     cells = [sign for sign in text for _ in range(2 if sign > "\u3000" else 1)]
     assert "".join(dict.fromkeys(cells[first:last])) in (word, "".join(dict.fromkeys(word)))
+
+
+def test_a_place_is_returned_to_and_the_end_is_followed_again() -> None:
+    log = FakeLog(*(f"line {number}" for number in range(30)))
+    reader = Reader(log, height=3)
+    assert reader.shown == ["line 27", "line 28", "line 29"]
+    end = reader.model.place()
+    reader.window.move_to_start()
+    assert reader.shown[0] == "line 0"
+    start = reader.model.place()
+    reader.model.go_to_place(end)
+    assert reader.shown[-1] == "line 29"
+    assert reader.window.follow
+    reader.model.go_to_place(start)
+    assert reader.shown[0] == "line 0"
+    assert not reader.window.follow
