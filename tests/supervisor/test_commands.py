@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rltui.core.experiment.api import Request
+from rltui.core.experiment.api import Plan, Request
 from rltui.errors import ConflictError
-from rltui.supervisor.planner import Planner
+from rltui.services.experiment.trust import is_layout_trusted
+from rltui.supervisor.planner import Planned, Planner
 from rltui.supervisor.supervisor import Supervisor
+from rltui.supervisor.transactions import Transactions
 
 START = Request(action="start")
 
@@ -34,6 +37,22 @@ async def test_one_decides_at_a_time(supervisor: Supervisor, monkeypatch: pytest
     requests = (START.replace(by=name) for name in ("one", "two"))
     await asyncio.gather(*map(supervisor.commands.execute, requests), return_exceptions=True)
     assert order == ["one looks", "one decides", "two looks", "two decides"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "trusted"), [(Plan(stop=("trainer",)), False), (Plan(start=("trainer",)), True)]
+)
+async def test_who_starts_something_means_its_programs_to_run_and_who_stops_it_does_not(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, plan: Plan, trusted: bool
+) -> None:
+    async def planned(*_: object) -> Planned:
+        return Planned(plan)
+
+    monkeypatch.setattr(Planner, "validate_request", _unchanged)
+    monkeypatch.setattr(Planner, "plan_with_edit", planned)
+    monkeypatch.setattr(Transactions, "start", lambda *_: None)
+    await supervisor.commands.execute(Request(action="restart"))
+    assert is_layout_trusted(Path(supervisor.runtime.setup.record.layout_file)) is trusted
 
 
 async def test_a_shutdown_lets_a_decision_finish_and_then_nothing_starts(
