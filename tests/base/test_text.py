@@ -117,8 +117,11 @@ def test_the_machine_that_an_ssh_command_runs_on(command: str, host: str | None)
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0s"), (41, "41s"), (100, "1m40s"), (2470, "41m"), (7500, "2h05m"), (273600, "3d04h")],
-)
+    [
+        (0, "0s"), (59, "59s"), (60, "1m00s"), (599, "9m59s"), (600, "10m"), (3599, "59m"), (3600, "1h00m"),
+        (7500, "2h05m"), (86_399, "23h59m"), (86_400, "1d00h"), (273_600, "3d04h"),
+    ],
+)  # fmt: skip
 def test_duration(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
