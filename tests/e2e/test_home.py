@@ -77,7 +77,7 @@ def test_two_experiments_are_looked_at_one_after_the_other(box: Box) -> None:
     argv = ["sh", "-c", f"{sys.executable} -m rltui {name}; read line"]  # its words stay on the screen
     foreign_tag = {"RLTUI_EXPERIMENT": "one@/somewhere"}
     with closing(Terminal(argv, cwd=box.work, env=box.env | foreign_tag, columns=130, rows=40)) as terminal:
-        terminal.wait_for("a terminal of one")
+        terminal.wait_for("this terminal belongs to one")
 
 
 def wait_for_overview(terminal: Terminal) -> str:
