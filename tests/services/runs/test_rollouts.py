@@ -361,3 +361,24 @@ def _opens(source: RolloutSource, key: BatchKey, sample: Sample) -> bool:
         return bool(source.open(key, sample).text)
     except RltuiError:
         return False
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_lines_are_read_block_by_block_and_it_is_told_how_long_there_are_more(
+    tmp_path: Path, forward: bool
+) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b"".join(b"%03d\n" % number for number in range(10)))
+    lines = chunks.NewestFirst(path, forward=forward, block_bytes=16)
+    blocks = [lines.read()]
+    while lines.is_behind:
+        blocks.append(lines.read())
+    assert len(blocks) >= 3
+    in_order = blocks if forward else blocks[::-1]
+    assert [line for block in in_order for line in block] == [(4 * n, b"%03d" % n) for n in range(10)]
+    assert lines.read() == []
+    with path.open("ab") as file:
+        file.write(b"new\nhal")
+    assert lines.read() == [(40, b"new")]
+    assert lines.read() == []
+    assert not lines.is_behind, "half a line is no news"
