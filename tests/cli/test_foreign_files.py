@@ -101,9 +101,9 @@ def test_ids_that_an_older_index_believed_name_no_file(
     write_finished_run(tmp_path / "out" / "a")
     cli("runs")
     with sqlite3.connect(index_file()) as connection:
-        connection.execute(
-            "INSERT INTO run SELECT '../../x', 'b', folder, control, is_alive, row, config, mark, stamp, disk"
-            " FROM run"
+        connection.executescript(
+            "CREATE TEMP TABLE copied AS SELECT * FROM run; UPDATE copied SET id = '../../x', name = 'b';"
+            "INSERT INTO run SELECT * FROM copied"
         )
     (own_user / "state/rltui/runs/.hidden").write_text("{}")
     assert [row["name"] for row in cli.json("runs")] == ["a", "a"]
