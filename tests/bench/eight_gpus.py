@@ -31,7 +31,7 @@ def loaded(box: Box) -> Iterator[Running]:
     scenario.write_text(EMPTY)
     environment = double.environment(scenario)
     seen = {name: environment[name] for name in ("LD_LIBRARY_PATH", double.SCENARIO_VARIABLE)}
-    running = experiments.start(replace(box, env=box.env | seen), "sleeper.py", name="gpus", more=DEVICES)
+    running = experiments.start(replace(box, env=box.env | seen), "sleeper.py", name="eight", more=DEVICES)
     holders = {LARGEST[name]: str(pid) for name, pid in running.mains.items() if name in LARGEST}
     strangers = [pid for pid in HOLDERS.findall(FULL) if pid not in holders]
     processes = [subprocess.Popen(["sleep", "infinity"]) for _ in strangers]

@@ -77,7 +77,7 @@ def measure_search(huge: Running, table: list[Row]) -> None:
     ours: list[float] = []
     grep: list[float] = []
     for _ in range(3):
-        ours.append(timed(huge.box, [*RLTUI, "logs", "trainer", "--grep", "needle"]))
+        ours.append(timed(huge.box, [*RLTUI, "logs", "-c", "trainer", "--grep", "needle"]))
         grep.append(timed(huge.box, ["grep", "-c", "needle", str(huge.logs[-1])]))
     table.append(
         Row(f"search in {SIZE}", middle(ours), "s", "grep -c", middle(grep), budget=2 * middle(grep))
