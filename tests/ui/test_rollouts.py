@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,11 @@ from tests.ui.conftest import Opener, press, said, screen_text, until
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rltui.core.rollouts.batches import Conversation, Message, Sample, Transcript
+from rltui.core.rollouts.batches import Batch, Conversation, Message, Sample, Transcript
 from rltui.core.rollouts.rows import episode_sample, episode_transcript
 from rltui.ui import rollout_listing
 from rltui.ui.dialogs.base import PlanDialog
+from rltui.ui.rollout_listing import RolloutListing, RolloutUpdate
 from rltui.ui.screens.rollouts import RolloutScreen
 from rltui.ui.widgets.transcript_view import transcript_lines
 
@@ -69,6 +72,36 @@ async def test_what_comes_is_followed_until_a_key(
         await press(pilot, "j")
         fakes.write_flat_run(tmp_path, steps=(3,))
         await sees(pilot, "\n  3 ", "Samples of step 2", "Sample 2 of 16")
+
+
+async def test_a_step_is_gone_to_while_others_come(
+    experiment: FakeExperiment, open_app: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list grows before the screen hears that its cursor has moved."""
+    original, may_pass = RolloutListing.updates, asyncio.Event()
+    held: list[RolloutUpdate] = []
+
+    async def updates(
+        self: RolloutListing, in_view: Callable[[], Sequence[Batch]]
+    ) -> AsyncIterator[RolloutUpdate]:
+        async for update in original(self, in_view):
+            if len(update.batches) > 2 and not held:
+                held.append(update)
+                await may_pass.wait()
+            yield update
+
+    monkeypatch.setattr(RolloutListing, "updates", updates)
+    fakes.write_flat_run(tmp_path, steps=(1, 2))
+    experiment.rollouts = tmp_path
+    async with open_app(experiment, size=(130, 40)) as pilot:
+        await open_rollouts(pilot, "Samples of step 2")
+        fakes.write_flat_run(tmp_path, steps=(3,))
+        await until(pilot, lambda: held)
+        screen = pilot.app.screen
+        assert isinstance(screen, RolloutScreen)
+        may_pass.set()
+        screen.show_step(1)
+        await sees(pilot, "\n  3 ", "Samples of step 1")
 
 
 async def test_search_mark_compare_write(

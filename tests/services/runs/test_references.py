@@ -38,7 +38,7 @@ def index(own_user: Path) -> RunIndex:
         _row("newest", 1, None),
         _row("archived", 0, 2.0, archived_at=1.0),
         _row("hidden", 5, 3.0, trashed_at=1.0),
-        _row("results", 0, 4.0, kind="evaluation"),
+        _row("results", 0, 4.0, kind="evaluation", id=RunId("high000000")),
     ]
     index.put([(row, None) for row in rows])
     return index
@@ -57,6 +57,7 @@ def index(own_user: Path) -> RunIndex:
         ("hi", "high"),  # what is in the trash comes last
         ("hid", "hidden"),
         ("arch", "archived"),
+        ("hig", "high"),  # and not the run whose id begins so
     ],
 )
 def test_a_reference_means_one_run(index: RunIndex, reference: str, name: str) -> None:

@@ -30,7 +30,8 @@ def rank_of(reference: str) -> int | None:
 def find_run(index: RunIndex, reference: str) -> RunRow:
     """The run that `reference` means, by an index that is up to date.
 
-    Of several runs with one name, it is the experiment that has the name now.
+    Of several runs with one name, it is the experiment that has the name now. The beginning of a name goes
+    before that of an id, which nobody chose.
 
     Raises:
         UsageError: if there is none, with the nearest name, or several.
@@ -38,7 +39,8 @@ def find_run(index: RunIndex, reference: str) -> RunRow:
     if (row := find_exactly(index, reference)) is not None:
         return row
     if matches := index.starting_with(reference):
-        return _only(reference, _present(matches))
+        named = [row for row in matches if row.name.startswith(reference)]
+        return _only(reference, _present(named or matches))
     names = list(dict.fromkeys(row.name for row in _newest_first(_present(index.rows()))))
     if not names:
         raise UsageError(f"run not found: {reference}", hint="no runs yet")
