@@ -60,7 +60,7 @@ def next_tick(interval_s: float) -> float:
 
 
 async def tick(interval_s: float) -> None:
-    """Sleep until `next_tick`."""
+    """Sleep until the loops that poll at this interval wake together."""
     await asyncio.sleep(next_tick(interval_s) - asyncio.get_running_loop().time())
 
 

@@ -134,7 +134,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 
 
 def _fault(error: Exception) -> str:
-    """What is wrong in words, behind the key: `components.0.pid: expected int, got str`."""
+    """Describe the fault, after the key: `components.0.pid: expected int, got str`."""
     text = str(error)
     path: list[str] = []
     if (place := _PLACE.search(text)) is not None:

@@ -47,7 +47,7 @@ def show(record: ExperimentRecord, *, greeting: str = "") -> int:
 
 
 def _panels(wire: Wire) -> Panels | None:
-    """What the supervisor says of its layout; `None` where it is of an earlier version."""
+    """Ask the supervisor for its panels; `None` from one of an earlier version."""
     from rltui.core.experiment.questions import SupervisorApi
 
     try:
@@ -237,7 +237,7 @@ def _collect_garbage() -> None:
 
 
 class TuiSettings(NamedTuple):
-    """What the TUI takes of the settings. The defaults are those of `Settings`, which need pydantic."""
+    """The settings of the TUI. The defaults are those of `Settings`, which need pydantic."""
 
     tour: bool = True
     bell: bool = True
@@ -260,8 +260,8 @@ def load_keys() -> tuple[dict[str, str], str]:
 
 
 def _settings() -> TuiSettings:
-    """The user's, or the defaults where there are none, or the file cannot be understood, which must keep
-    nobody out.
+    """Read the user's settings. Where there are none, or the file cannot be understood, the defaults hold:
+    that must keep nobody out.
     """
     if not paths.settings_file().exists():
         return TuiSettings()

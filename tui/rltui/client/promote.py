@@ -196,7 +196,7 @@ def _value_text(key: str, value: TomlValue) -> str:
 
 
 def _replaced_contents(record: ExperimentRecord) -> ContentStore:
-    """What the user's files said before the promotions of the run."""
+    """The store of the user's files as they were before the promotions of the run."""
     return ContentStore(record.control.path / "promoted")
 
 

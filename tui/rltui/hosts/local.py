@@ -18,7 +18,7 @@ class LocalHandle:
     stop_margin_s = 0.0
     status: JobStatus | None = None
     gpu_commands: tuple[GpuCommand, ...] = ()
-    """Always empty: the GPUs are among those of this machine."""
+    """There are none: the GPUs are among those of this machine."""
 
     def __init__(self, attempt: Attempt, owner: HandleOwner) -> None:
         self.attempt = attempt

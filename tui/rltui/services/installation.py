@@ -1,4 +1,4 @@
-"""Whether the code that this process runs is still what lies on disk: an upgrade replaces it under living
+"""Tells whether the code that this process runs is still on disk: an upgrade replaces it under living
 processes.
 
 Such a process must leave the work to a new one: what it has yet to import, and the programs that it starts,

@@ -67,7 +67,7 @@ class _KeyPassed(Message):
 
 
 class Code(Protocol):
-    """What this process runs (`LoadedCode`)."""
+    """The code that this process runs (`LoadedCode`)."""
 
     @property
     def is_replaced(self) -> bool: ...

@@ -89,5 +89,5 @@ def keys(context: KeyContext, *bindings: KeyBinding, priority: bool = False) -> 
 
 
 def key_bindings(bindings: Iterable[BindingType]) -> list[KeyBinding]:
-    """Those of a class's `BINDINGS` that are more than one of Textual's own."""
+    """The entries of a class's `BINDINGS` that say more than one of Textual's own."""
     return [binding for binding in bindings if isinstance(binding, KeyBinding)]

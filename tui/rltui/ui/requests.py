@@ -30,7 +30,7 @@ class OpenRunRequested(Message):
 
     id: str
     again: bool = False
-    """It has the meaning that it has for `Runs.open`."""
+    """The argument of `Runs.open` with this name."""
     screen: str = ""
     """The screen to open; empty: the overview."""
 

@@ -64,9 +64,9 @@ class RunColumn:
     heading: str
     kind: Kind
     paths: Sequence[RowPath] = ()
-    """Where its value stands in a row: the first of these that has one. An empty text is none."""
+    """The places of its value in a row: the first that has one counts. An empty text is none."""
     computed: Callable[[RunRow], Any] | None = None
-    """Its value, where that stands nowhere in the row."""
+    """Computes its value, where that is not in the row."""
     is_zero_none: bool = False
     about: str = ""
     widest: int = 24

@@ -38,7 +38,7 @@ _ORDER = frozenset({"<", "<=", ">", ">="})
 
 
 def _at(*path: str | int) -> str:
-    """What stands there in a row, in SQL."""
+    """The SQL of a value in a row, by its path."""
     parts = (f"[{part}]" if isinstance(part, int) else f'."{part}"' for part in path)
     return f"json_extract(document, '${''.join(parts)}')"
 
@@ -67,7 +67,7 @@ _EXAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """What a person typed, as a condition over the table of runs. It is true or false of each run: a missing
+    """A typed filter as a condition over the table of runs. It is true or false of each run: a missing
     value is neither above nor below anything.
     """
 
@@ -168,7 +168,7 @@ def _value(column: RunColumn, name: str) -> str:
 
 
 def _any(column: RunColumn, name: str, condition: Callable[[str], str]) -> str:
-    """Whether a condition holds for the value, or for one of several. Never NULL."""
+    """The SQL that a condition holds for the value, or for one of several. It is never NULL."""
     value = _value(column, name)
     if column.kind in ("words", "config"):
         return f"EXISTS (SELECT 1 FROM json_each({value}) WHERE {condition(_IN_LIST)})"  # noqa: S608 - ours
@@ -209,7 +209,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def _joined(conditions: Sequence[str], connective: str) -> str:
-    """As a balanced tree: sqlite refuses one that is 1,000 levels deep."""
+    """Join conditions in a balanced tree: sqlite refuses one that is 1,000 levels deep."""
     if len(conditions) == 1:
         return conditions[0]
     middle = len(conditions) // 2

@@ -177,7 +177,7 @@ class RunSelection:
 
     @property
     def query(self) -> RunQuery:
-        """Living runs first. Those in the trash are never listed."""
+        """The query of the list: living runs first, and never those in the trash."""
         sort = columns_of([self.view.sort])[0] if self.view.sort else None
         return run_query(
             self.filter,

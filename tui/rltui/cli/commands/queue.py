@@ -210,7 +210,7 @@ def _entry_changes(queue: RunQueue, edits: Mapping[str, str], entry: QueueEntry)
 
 
 def _without(overrides: Iterable[str], keys: Collection[str]) -> Iterator[str]:
-    """The words without the options of these keys, and without their values."""
+    """Drop the options of these keys, with their values."""
     is_kept = True
     for word in overrides:
         if word.startswith("--"):

@@ -20,7 +20,7 @@ class ScreenLayout(Value):
 
 
 class Panels(Value):
-    """What the overview of an experiment has."""
+    """The panels of an experiment's overview."""
 
     screen: ScreenLayout
     component_ids: tuple[str, ...]

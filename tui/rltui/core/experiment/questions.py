@@ -37,7 +37,7 @@ class ExperimentApi:
 
     @question()
     async def panels(self) -> Panels:
-        """What its overview has. This does not change."""
+        """Return the panels of its overview, which never change."""
 
     @question()
     async def knobs(self) -> KnobTable:

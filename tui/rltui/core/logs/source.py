@@ -13,14 +13,14 @@ class LogEntry:
     component: str
     """Id of a component, or of a log file which the layout names."""
     attempt: int | None
-    """Counted from 1; `None` for a file without attempts."""
+    """Attempts are counted from 1; `None` for a file without attempts."""
     path: str
     started_at: float
     """Epoch seconds; 0 if unknown."""
 
     @property
     def name(self) -> str:
-        """`trainer#2`."""
+        """Component and attempt, as in `trainer#2`."""
         return self.component if self.attempt is None else f"{self.component}#{self.attempt}"
 
 
@@ -43,11 +43,11 @@ class LogSource(Protocol):
 
     @property
     def start(self) -> int:
-        """Number of the oldest line known; falls when older ones are indexed."""
+        """The number of the oldest line known, which falls when older ones are indexed."""
 
     @property
     def stop(self) -> int:
-        """One past the newest line, an unfinished one included."""
+        """The number after that of the newest line, even if that is unfinished."""
 
     @property
     def problem(self) -> str | None:
@@ -111,7 +111,7 @@ class LogScan(Protocol):
 
     @property
     def progress(self) -> float:
-        """Fraction from 0 to 1."""
+        """Progress as a fraction from 0 to 1."""
 
     @property
     def size(self) -> int:

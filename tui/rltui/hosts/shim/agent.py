@@ -123,7 +123,7 @@ class Agent:
         self._offset: int = request["offset"]
         self._chunk_bytes = _CHUNK_BYTES[0]
         self._chunk_sent_at: float | None = None
-        """Monotonic time; `None` once all output that was sent has been received."""
+        """The monotonic time of sending; `None` once all output that was sent has been received."""
         self._node_record: dict[str, Any] = {}
         """Written when it was started: the node's name, and its kernel's count of kills for want of memory.
         """

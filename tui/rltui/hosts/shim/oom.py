@@ -32,7 +32,7 @@ def oom_kills(root: str = "/") -> tuple[int, bool] | None:
 
 
 def _lines(path: str) -> list[str]:
-    """Its lines; none where it is missing or cannot be read."""
+    """Read the lines of a file; none if it is missing or cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()

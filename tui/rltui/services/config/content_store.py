@@ -1,4 +1,4 @@
-"""Contents of config files by their hash: what edits replaced, what runs were started with."""
+"""Contents of config files by their hash, which edits replaced, or which runs were started with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ContentStore:
     """True: the files lie in folders named by the first two letters of the hash."""
 
     def save(self, *contents: bytes) -> None:
-        """Store contents.
+        """Store contents, unless they are there already.
 
         Raises:
             RltuiError: if they cannot be written.

@@ -50,7 +50,7 @@ class EditHistory:
         self._journal = journal
         self._feed = JsonLines(control.journal_file)
         self.contents = ContentStore(control.path / "backups", limit=_MAX_BACKUPS)
-        """What the files said before and after each edit."""
+        """The contents of the files before and after each edit."""
         self._intent_file = control.path / "edit.json"
         """The edit that is being written, so that a crash can be repaired."""
         self._log = EditLog()

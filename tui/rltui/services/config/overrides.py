@@ -1,4 +1,4 @@
-"""Options of a command line that set keys of a config: what they mean for its files."""
+"""The meaning of a command line's options for the files of a config."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def override(files: Sequence[Path], framework: Framework, line: ConfigLine, *, f
 
 
 def _without_negation(option: Override, knobs: Sequence[Knob]) -> tuple[str, tuple[str, ...]]:
-    """Key and values, where a negation is the value `false`."""
+    """Split an option into key and values; a negation is the value `false`."""
     key, values = option.key, option.values
     if not values and (match := _NEGATED.search(key)) and not _named_exactly(key, knobs):
         return match["all"] or match["table"] + match["last"], ("false",)
@@ -77,7 +77,7 @@ def _switch_tables(
 
 
 def _write_none(knob: Knob, file: ConfigFile, framework: Framework) -> None:
-    """Raises ConfigError if the file format cannot express it."""
+    """Set the knob to none. Raises ConfigError if the format of the file cannot express that."""
     none = framework.config.none_text(file)
     if none is None:
         default = display(knob.default, key=knob.key)

@@ -27,7 +27,7 @@ FileMark = tuple[int, int, int]
 
 
 def file_mark(path: Path) -> FileMark | None:
-    """`None` if there is no such file."""
+    """Return the mark of a file; `None` if there is none."""
     try:
         info = os.stat(path)  # noqa: PTH116 - a third faster, and there are thousands
     except OSError:

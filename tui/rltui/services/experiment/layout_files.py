@@ -125,7 +125,7 @@ def _layout_for(
     host_options: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...],
     family: str | None,
 ) -> Layout:
-    """`load_for`, of what it depends on: thousands of runs have few layouts."""
+    """Load a layout once for the same arguments: thousands of runs have few layouts."""
     layout = with_instances(_layout(path, content), dict(instances), path, without=external)
     layout = layout.with_host_options({kind: dict(values) for kind, values in host_options})
     return layout if family is None else with_components(layout, parts(family))

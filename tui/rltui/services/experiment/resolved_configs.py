@@ -358,7 +358,7 @@ def _input_hash(resolution: Resolution, contents: Mapping[str, str], run: tuple[
 
 
 def _common_hash(resolution: Resolution, files: ConfigFiles, run: tuple[str, ...] | Missing) -> str:
-    """The same of the inputs without the number at `Resolution.moves`."""
+    """The fingerprint of the inputs without the number at `Resolution.moves`."""
     edits = {
         role: {key: value for key, value in role_edits.items() if key != resolution.moves}
         for role, role_edits in resolution.edits.items()

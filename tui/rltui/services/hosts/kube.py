@@ -202,7 +202,7 @@ def _pod(document: Mapping[str, Any], container: str) -> Pod:
 
 
 def _phase(status: Mapping[str, Any], state: Mapping[str, Any], end: End | None) -> tuple[HostPhase, str]:
-    """Its phase, which is `ended` only if nothing starts it again, and the reason for it."""
+    """Return the pod's phase, which is `ended` only if nothing starts it again, and the reason for it."""
     if status.get("phase") in ("Succeeded", "Failed"):
         texts = filter(None, (end.text if end is not None else "", status.get("reason")))
         return "ended", ", ".join(texts) or status["phase"].lower()

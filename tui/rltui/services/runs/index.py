@@ -239,7 +239,7 @@ class RunIndex:
         return {id_: _document(contents.get(id_, b"")) for id_ in asked_ids}
 
     def all_configs(self) -> Configs:
-        """Those of all runs."""
+        """The configs of all runs."""
         return {id_: _document(content) for id_, content in self._select("SELECT id, config FROM run")}
 
     def config(self, id_: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The table of runs in sqlite, and what is asked of it. The index has it in a file; rows from elsewhere are
+"""The table of runs in sqlite, and its queries. The index has it in a file; rows from elsewhere are
 put into one in memory.
 """
 
@@ -25,8 +25,8 @@ CREATE INDEX IF NOT EXISTS run_folder ON run (folder);
 CREATE INDEX IF NOT EXISTS run_stamp ON run (stamp);
 CREATE INDEX IF NOT EXISTS run_order ON run (is_alive, at, id, entry, archived_at, trashed_at, name);
 """
-"""What lists are ordered and cut by is a column (`columns_of`); `row` and `config` are JSON; `mark`: what the
-row was made from.
+"""Lists are ordered and cut by columns (`columns_of`); `row` and `config` are JSON; `mark`: of the files
+that the row was made from.
 """
 PUT = """
 INSERT INTO run VALUES (
@@ -51,7 +51,7 @@ CREATE TEMP VIEW current AS SELECT *, CASE WHEN json_valid(text) THEN text END A
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which runs, in which order: SQL over the columns of the view `current`."""
+    """A choice of runs and their order: SQL over the columns of the view `current`."""
 
     where: str = "1"
     order: str = "id"

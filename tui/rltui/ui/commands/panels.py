@@ -80,7 +80,7 @@ class PanelCommands:
 
     @property
     def bodies(self) -> list[Body]:
-        """None while the panes are being replaced, else one."""
+        """The body of the panes; there is none while it is being replaced, else one."""
         return [child for child in self._screen.children if isinstance(child, Body)]
 
     @property

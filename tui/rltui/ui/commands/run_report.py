@@ -13,7 +13,7 @@ from rltui.ui.commands.frontend import Frontend
 from rltui.ui.text import clean_line
 
 _SAMPLES = 5
-"""Rollouts in a report, of the best and of the worst."""
+"""Number of the best, and of the worst, rollouts in a report."""
 
 
 class RunReportCommands:

@@ -14,7 +14,7 @@ from rltui.ui.dialogs.base import NoteDialog
 
 
 class SteppedScreen(Frontend, Protocol):
-    """As `BaseScreen`, which has `StepCommands`."""
+    """The face of `BaseScreen` that `StepCommands` use."""
 
     @property
     def app(self) -> App[object]: ...

@@ -1,4 +1,4 @@
-"""The tabs of the log screen: which logs there are, and which of them is seen. Without Textual's widgets."""
+"""The tabs of the log screen: all its logs, and the one that is shown. Without Textual's widgets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rltui.ui.text import clean_line
 
 _MORE_TABS = "   …"
 _PADDING_CELLS = 2
-"""Cells of the line that have no text, left and right."""
+"""The cells of the line that have no text, left and right."""
 _TAB_CELLS = 3
 """Cells before the name of a tab."""
 
@@ -38,7 +38,7 @@ def newest_logs(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
 
 
 def tabs_around(names: list[str], index: int, room: int) -> list[str]:
-    """As many names as `room` cells hold, in order: the one at `index`, then its nearest neighbours."""
+    """Choose as many names as `room` cells hold: the one at `index`, then its nearest neighbours."""
     first = last = index
     room -= len(names[index]) + _TAB_CELLS
     while True:
@@ -57,7 +57,7 @@ class LogTabs:
         """All logs, with those of earlier attempts."""
         self.shown: Tab = Combined.MERGED
         self.next: Tab | None = None
-        """The one that is shown as soon as it is read: further keys count from there."""
+        """The log that is shown as soon as it is read: further keys count from there."""
         self.has_matches = False
 
     @property
@@ -66,7 +66,7 @@ class LogTabs:
 
     @property
     def all(self) -> list[Tab]:
-        """In the order of the line: the newest log of each component comes last."""
+        """All tabs in their order: the newest logs of the components come last."""
         matches = (Combined.MATCHES,) if self.has_matches or self.shown == Combined.MATCHES else ()
         return [Combined.MERGED, *matches, *newest_logs(self.logs)]
 

@@ -140,7 +140,7 @@ class Body(Widget):
 
     @property
     def knob_panels(self) -> list[KnobPanel]:
-        """One at most."""
+        """The panel of knobs; there is one at most."""
         return [pane for pane in self._attached if isinstance(pane, KnobPanel)]
 
     @property
@@ -149,7 +149,7 @@ class Body(Widget):
 
     @property
     def _attached(self) -> list[Widget]:
-        """What a query would find, at a hundredth of its price: it looks at all that is in the panes."""
+        """The panes, at a hundredth of the price of a query, which looks at all that is in them."""
         return [pane for pane in self._panes.values() if pane.is_attached]
 
     def reader(self, name: str) -> ReaderPane | None:
