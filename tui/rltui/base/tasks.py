@@ -64,7 +64,7 @@ async def tick(interval_s: float) -> None:
     await asyncio.sleep(next_tick(interval_s) - asyncio.get_running_loop().time())
 
 
-class Pace:
+class IdleBackoff:
     """The pauses of a loop that polls: twice as long once it has found nothing for a minute."""
 
     def __init__(self, interval_s: float) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from rltui.base.tasks import Pace, tick
+from rltui.base.tasks import IdleBackoff, tick
 from rltui.core.experiment.api import Alert
 from rltui.core.experiment.states import ComponentState
 from rltui.core.hosts.time_limit import CheckpointTime, lost_at_limit
@@ -39,7 +39,7 @@ async def follow_metrics(runtime: Runtime) -> None:
     progress.take_non_finite()  # was alerted when it happened; what still holds is alerted again
     if runtime.processes.alive():
         _alert_non_finite(runtime, progress.non_finite_now)
-    checked_at, pace = 0.0, Pace(_METRICS_INTERVAL_S)
+    checked_at, backoff = 0.0, IdleBackoff(_METRICS_INTERVAL_S)
     while True:
         has_grown = progress.poll()
         if has_grown:
@@ -49,7 +49,7 @@ async def follow_metrics(runtime: Runtime) -> None:
             is_changed = refresh_health(runtime)
             if has_grown or is_changed:
                 runtime.events.changed("status")
-        await pace.tick(has_found=has_grown)
+        await backoff.tick(has_found=has_grown)
 
 
 def _working_since(runtime: Runtime) -> float | None:
