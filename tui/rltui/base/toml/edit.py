@@ -11,7 +11,7 @@ from typing import Any
 from rltui.base.kinds import is_number
 from rltui.base.secrets import mask_text
 from rltui.base.text import count_text
-from rltui.base.toml.scan import BOM, Entry, KeyPath, TomlTable, line_and_column, scan
+from rltui.base.toml.scan import BOM, Entry, KeyPath, TomlSection, line_and_column, scan
 from rltui.base.toml.values import (
     TomlValue,
     format_key,
@@ -99,7 +99,7 @@ def locate(text: str, dotted_key: str) -> tuple[int, int] | None:
     return None if offset is None else line_and_column(text, offset)
 
 
-def _offset(sections: list[TomlTable], path: KeyPath) -> int | None:
+def _offset(sections: list[TomlSection], path: KeyPath) -> int | None:
     """Offset at which `path` is set, else of the first thing below it."""
     below: list[int] = []
     for section in sections:
@@ -145,7 +145,7 @@ def _edit_one(text: str, path: KeyPath, value: TomlValue) -> str:
     return text if value is None else _insert(text, sections, path, value)
 
 
-def _replace(text: str, entry: Entry, section: TomlTable, value: TomlValue) -> str:
+def _replace(text: str, entry: Entry, section: TomlSection, value: TomlValue) -> str:
     old = text[entry.value_start : entry.value_end]
     if old[0] == "{" and not isinstance(value, dict):
         raise ConfigError(
@@ -164,7 +164,7 @@ def _replace(text: str, entry: Entry, section: TomlTable, value: TomlValue) -> s
 # --- removing -------------------------------------------------------------------------------------------
 
 
-def _remove(text: str, entry: Entry, section: TomlTable) -> str:
+def _remove(text: str, entry: Entry, section: TomlSection) -> str:
     if entry.inline:
         return _remove_inline(text, entry, section)
     start = text.rfind("\n", 0, entry.start) + 1
@@ -174,7 +174,7 @@ def _remove(text: str, entry: Entry, section: TomlTable) -> str:
     return text[:start] + (text[end + 1 :] if end >= 0 else "")
 
 
-def _remove_inline(text: str, entry: Entry, section: TomlTable) -> str:
+def _remove_inline(text: str, entry: Entry, section: TomlSection) -> str:
     enclosing = [
         candidate
         for candidate in section.entries
@@ -199,7 +199,7 @@ def _remove_inline(text: str, entry: Entry, section: TomlTable) -> str:
 # --- adding ---------------------------------------------------------------------------------------------
 
 
-def _insert(text: str, sections: list[TomlTable], path: KeyPath, value: TomlValue) -> str:
+def _insert(text: str, sections: list[TomlSection], path: KeyPath, value: TomlValue) -> str:
     """Set an absent key: in its inline table, beside dotted siblings, below its header, or in a new table.
 
     Raises:
@@ -219,7 +219,7 @@ def _insert(text: str, sections: list[TomlTable], path: KeyPath, value: TomlValu
     return _new_table(text, sections, path, value)
 
 
-def _deepest_value_above(sections: list[TomlTable], path: KeyPath) -> Entry | None:
+def _deepest_value_above(sections: list[TomlSection], path: KeyPath) -> Entry | None:
     """The `key = value` with the longest path that `path` lies below."""
     above = [
         entry
@@ -230,7 +230,7 @@ def _deepest_value_above(sections: list[TomlTable], path: KeyPath) -> Entry | No
     return max(above, key=lambda entry: len(entry.path), default=None)
 
 
-def _dotted_sibling(section: TomlTable, parent: KeyPath) -> Entry | None:
+def _dotted_sibling(section: TomlSection, parent: KeyPath) -> Entry | None:
     """The last `a.b = …` that makes `a` a table without a header: TOML forbids a header `[a]` beside it."""
     shared = len(section.path) + 1
     for entry in reversed(section.entries):
@@ -261,7 +261,7 @@ def _after_entry(text: str, entry: Entry, keys: KeyPath, value: TomlValue) -> st
     return _insert_line(text, entry.value_end, f"{indent}{format_key(keys)}{equals}{format_value(value)}")
 
 
-def _into_section(text: str, section: TomlTable, path: KeyPath, value: TomlValue) -> str:
+def _into_section(text: str, section: TomlSection, path: KeyPath, value: TomlValue) -> str:
     own = [entry for entry in section.entries if not entry.inline]
     if own:
         return _after_entry(text, own[-1], path[-1:], value)
@@ -276,7 +276,7 @@ def _into_section(text: str, section: TomlTable, path: KeyPath, value: TomlValue
     return text[:offset] + line + newline + gap + text[offset:]
 
 
-def _new_table(text: str, sections: list[TomlTable], path: KeyPath, value: TomlValue) -> str:
+def _new_table(text: str, sections: list[TomlSection], path: KeyPath, value: TomlValue) -> str:
     parent, newline = path[:-1], _newline(text)
     element, header = _element_and_header(sections, path)
     block = f"[{format_key(header)}]{newline}{format_key(path[-1:])} = {format_value(value)}"
@@ -291,7 +291,7 @@ def _new_table(text: str, sections: list[TomlTable], path: KeyPath, value: TomlV
     return _insert_line(text, len(text.rstrip()), newline + block)
 
 
-def _element_and_header(sections: list[TomlTable], path: KeyPath) -> tuple[KeyPath, KeyPath]:
+def _element_and_header(sections: list[TomlSection], path: KeyPath) -> tuple[KeyPath, KeyPath]:
     """The deepest element of an array of tables that `path` lies in, and the keys of its table's header,
     which name the arrays without their elements: they mean the newest one above.
 
@@ -349,7 +349,7 @@ class _Item:
     end: int
 
 
-def _items(entry: Entry, section: TomlTable) -> list[_Item]:
+def _items(entry: Entry, section: TomlSection) -> list[_Item]:
     depth = len(entry.path) + 1
     return [
         _Item(inner.value_start - entry.value_start, inner.value_end - entry.value_start)

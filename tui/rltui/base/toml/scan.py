@@ -46,7 +46,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class TomlTable:
+class TomlSection:
     """A `[header]`, or the root before the first one, with the entries below it."""
 
     path: KeyPath
@@ -60,7 +60,7 @@ class TomlTable:
 
 
 @functools.lru_cache(maxsize=4)
-def scan(text: str) -> list[TomlTable]:
+def scan(text: str) -> list[TomlSection]:
     """The tables of a valid TOML text, root first. Callers must not change them: the result is cached."""
     return _Scanner(text).sections()
 
@@ -78,9 +78,9 @@ class _Scanner:
         self._text = text
         self._array_lengths: dict[KeyPath, int] = {}
 
-    def sections(self) -> list[TomlTable]:
+    def sections(self) -> list[TomlSection]:
         text, offset = self._text, len(BOM) if self._text.startswith(BOM) else 0
-        tables = [TomlTable((), offset, offset)]
+        tables = [TomlSection((), offset, offset)]
         while (offset := self._skip(_BLANK, offset)) < len(text):
             if text[offset] == "[":
                 tables.append(self._header(offset))
@@ -93,7 +93,7 @@ class _Scanner:
         match = pattern.match(self._text, offset)
         return match.end() if match else offset
 
-    def _header(self, start: int) -> TomlTable:
+    def _header(self, start: int) -> TomlSection:
         is_array = self._text.startswith("[[", start)
         offset = self._skip(_SPACES, start + (2 if is_array else 1))
         keys, offset = self._key(offset)
@@ -106,7 +106,7 @@ class _Scanner:
                 self._array_lengths[path] = self._array_lengths.get(path, 0) + 1
             if path in self._array_lengths:
                 path += (str(self._array_lengths[path] - 1),)
-        return TomlTable(path, start, end, is_array)
+        return TomlSection(path, start, end, is_array)
 
     def _key(self, offset: int) -> tuple[tuple[str, ...], int]:
         keys: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rltui.base.toml.edit import edit, parse
-from rltui.base.toml.scan import BOM, KeyPath, TomlTable, scan
+from rltui.base.toml.scan import BOM, KeyPath, TomlSection, scan
 from rltui.base.toml.values import TomlValue, format_key, split_key
 from rltui.core.config.data import changed_keys, deep_leaves, leaves, value_at
 from rltui.errors import ConfigError
@@ -107,7 +107,7 @@ def _spans(text: str, path: KeyPath) -> list[tuple[int, int]]:
     ]
 
 
-def _begin(text: str, section: TomlTable) -> int:
+def _begin(text: str, section: TomlSection) -> int:
     start = text.rfind("\n", 0, section.start) + 1
     while start > 0:
         above = text.rfind("\n", 0, start - 1) + 1
