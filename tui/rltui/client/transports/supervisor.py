@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from rltui.base.interpreter import module_command
@@ -124,17 +125,10 @@ class SupervisorClient(SupervisorApi):
             writer.close()
             reader, writer, hello = await self._connect_to_new()
             self._may_replace = not is_outdated(hello)
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                if not self._may_start or (self.record.observed and changes_run):
-                    writer.write(b'{"id":0,"method":"readonly"}\n')
-                    result_of(message_of(await reader.readline()))
-        except TimeoutError:
-            writer.close()
-            raise _no_response() from None
-        except BaseException:
-            writer.close()
-            raise
+        if not self._may_start or (self.record.observed and changes_run):
+            async with _first_answer(writer):
+                writer.write(b'{"id":0,"method":"readonly"}\n')
+                result_of(message_of(await reader.readline()))
         return reader, writer
 
     async def _connect_to_new(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
@@ -145,16 +139,9 @@ class SupervisorClient(SupervisorApi):
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
         """A connection, and the hello of the supervisor."""
         reader, writer = await asyncio.open_unix_connection(find_socket(self.record), limit=_LINE_LIMIT)
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                hello = message_of(await reader.readline())
+        async with _first_answer(writer):
+            hello = message_of(await reader.readline())
             check_hello(hello)
-        except TimeoutError:
-            writer.close()
-            raise _no_response() from None
-        except BaseException:
-            writer.close()
-            raise
         return reader, writer, hello
 
     def _refuse_revival(self) -> None:
@@ -185,10 +172,24 @@ class SupervisorClient(SupervisorApi):
             )
 
 
-def _no_response() -> RltuiError:
-    return RltuiError(
-        "the supervisor does not respond", hint=f"it may be stopped; {hints.STATUS} shows its pid"
-    )
+@asynccontextmanager
+async def _first_answer(writer: asyncio.StreamWriter) -> AsyncGenerator[None, None]:
+    """Limits the time for an answer on a new connection, which is closed if there is none, or a refusal.
+
+    Raises:
+        RltuiError: if none comes in time.
+    """
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            yield
+    except TimeoutError:
+        writer.close()
+        raise RltuiError(
+            "the supervisor does not respond", hint=f"it may be stopped; {hints.STATUS} shows its pid"
+        ) from None
+    except BaseException:
+        writer.close()
+        raise
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes | None:
