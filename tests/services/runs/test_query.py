@@ -34,3 +34,8 @@ def test_a_config_is_read_once_for_a_row_and_only_where_it_counts() -> None:
     assert read == [["id-a", "id-b"]]
     assert runs.select(careful, [first, run_row("b")], read_configs) == ["id-b"]
     assert read[1:] == [["id-b"]], "its row is another one"
+    assert runs.select(careful, [first], read_configs) == []
+    returned = run_row("b")
+    for rows in ([first, returned], [first], [first, returned]):
+        assert runs.select(careful, rows, read_configs) == [row.id for row in rows if row is returned]
+    assert read[2:] == [["id-b"], ["id-b"]], "its config is gone with a row, and read again with the same one"

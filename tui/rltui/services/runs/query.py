@@ -102,7 +102,7 @@ class QueryableRuns:
         self._lock = threading.Lock()
         self._rows: dict[str, RunRow] = {}
         self._rows_of_configs: dict[str, RunRow] = {}
-        """The row that a config was read with, by the id of a run."""
+        """Those that there were when the configs were read last."""
 
     def select(
         self,
@@ -136,4 +136,4 @@ class QueryableRuns:
         configs = read_configs([*lacking]) if lacking else {}
         values = [(orjson.dumps(config), id_) for id_, config in configs.items()]
         self._connection.executemany("UPDATE run SET config = ? WHERE id = ?", values)
-        self._rows_of_configs |= lacking
+        self._rows_of_configs = self._rows
