@@ -161,9 +161,7 @@ class RunSelection:
 
     @property
     def needs_configs(self) -> bool:
-        sort = columns_of([self.view.sort] if self.view.sort else [])
-        is_for_filter = self.filter is not None and self.filter.needs_config
-        return is_for_filter or any(column.of_config for column in (*self.columns, *sort))
+        return self.query.needs_config or any(column.of_config for column in self.columns)
 
     def sorted_beside(self, columns: int) -> RunView:
         """Moves by so many among the visible columns and the default order."""
