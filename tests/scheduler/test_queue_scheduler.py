@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import threading
 import time
 from dataclasses import replace
@@ -13,12 +15,16 @@ import pytest
 from tests.waiting import retry_until
 
 from rltui import paths
+from rltui.client import starting
 from rltui.client.queue.commands import QueueRequest, add_to_queue
+from rltui.client.starting import StartOrder
 from rltui.core.experiment.request import ConfigLine, ExperimentRequest
 from rltui.core.runs.queue import QueueEntry, QueueOptions
 from rltui.core.runs.row import RunOrigin
-from rltui.scheduler.queue_scheduler import QueueScheduler, verdict
+from rltui.scheduler import queue_scheduler
+from rltui.scheduler.queue_scheduler import QueueScheduler, start_entry, verdict
 from rltui.services import fingerprints, own_files
+from rltui.services.runs.index import IndexBusyError, RunIndex, index_file
 from rltui.services.runs.queue_file import change_queue
 from rltui.views.queue_entry import entry_details, entry_document
 
@@ -237,3 +243,28 @@ def test_an_entry_of_an_older_version_waits_and_says_what_to_do(
         "a": "an older version of rltui queued it; to queue it again: rltui queue retry a",
         "b": "starting",
     }
+
+
+def test_a_start_waits_for_somebody_who_holds_the_index_of_runs(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = waiting(tmp_path, "a")
+    tries: list[StartOrder] = []
+    RunIndex().set_whole(0)
+
+    def start_order(order: StartOrder, report: object) -> None:
+        tries.append(order)
+        if len(tries) == 3:
+            holder.execute("ROLLBACK")
+        RunIndex(timeout_s=0.01).ids()
+
+    monkeypatch.setattr(starting, "start_order", start_order)
+    with contextlib.closing(sqlite3.connect(index_file(), isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        start_entry(entry)
+        assert len(tries) == 3
+        holder.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(queue_scheduler, "_INDEX_WAIT_S", 0.0)
+        with pytest.raises(IndexBusyError):
+            start_entry(entry)
+    assert len(tries) == 4

@@ -43,6 +43,8 @@ _STATUS_TIMEOUT_S = 2.0
 """Time limit for a supervisor that does not answer."""
 _LONGEST_START_S = 1800.0
 """A start that takes longer is ended: meanwhile nothing else starts."""
+_INDEX_WAIT_S = 300.0
+"""Time limit for somebody who holds the index of runs, such as a process that was stopped as it wrote."""
 _COMMAND_TIMEOUT_S = 120.0
 """Time limit for a command that only reads."""
 _RETRY_END_S = 30.0
@@ -350,16 +352,26 @@ def _pending(status: Mapping[str, Any]) -> str:
 
 
 def start_entry(entry: QueueEntry) -> None:
-    """Start the run of an entry; where an earlier start came to something, that is resumed.
+    """Start the run of an entry; where an earlier start came to something, that is resumed. While somebody
+    holds the index of runs, it is tried again: nothing is left of a start that failed.
 
     Raises:
         ConfigError, ConflictError, RltuiError: as `starting.start_order`.
     """
     from rltui.client.starting import StartOrder, start_order  # in the program that starts it
+    from rltui.services.runs.index import IndexBusyError
 
-    is_resumed = bool(_attempts(entry)) and _record(entry) is not None
-    request = entry.run_request(is_resumed=is_resumed)
-    start_order(StartOrder(request=request), report=partial(print, file=sys.stderr))
+    report, until = partial(print, file=sys.stderr), time.monotonic() + _INDEX_WAIT_S
+    while True:
+        is_resumed = bool(_attempts(entry)) and _record(entry) is not None
+        order = StartOrder(request=entry.run_request(is_resumed=is_resumed))
+        try:
+            start_order(order, report=report)
+            return
+        except IndexBusyError as error:
+            if time.monotonic() > until:
+                raise
+            report(error)
 
 
 def _record(entry: QueueEntry) -> ExperimentRecord | None:
