@@ -460,18 +460,9 @@ def _file_state(path: Path | str) -> _FileState:
 
 def _is_current(fingerprint: bytes) -> bool:
     """True if nothing that the row was made from has changed."""
-    if not fingerprint:
-        return False
-    for path, inode, changed_ns, size in orjson.loads(fingerprint):
-        try:
-            info = os.stat(path)  # noqa: PTH116 - a third faster, and there are thousands
-        except OSError:
-            if _file_state(path) != (path, inode, changed_ns, size):
-                return False
-        else:
-            if info.st_ino != inode or info.st_mtime_ns != changed_ns or info.st_size != size:
-                return False
-    return True
+    return bool(fingerprint) and all(
+        _file_state(state[0]) == tuple(state) for state in orjson.loads(fingerprint)
+    )
 
 
 def _control_files(control: ControlFolder) -> tuple[Path, ...]:
