@@ -39,3 +39,18 @@ def test_a_config_is_read_once_for_a_row_and_only_where_it_counts() -> None:
     for rows in ([first, returned], [first], [first, returned]):
         assert runs.select(careful, rows, read_configs) == [row.id for row in rows if row is returned]
     assert read[2:] == [["id-b"], ["id-b"]], "its config is gone with a row, and read again with the same one"
+
+
+def test_what_runs_are_sorted_by_is_computed_once_for_each() -> None:
+    computed: list[str] = []
+
+    def length(name: str) -> int:
+        computed.append(name)
+        return len(name)
+
+    query = RunQuery(
+        "name <> 'x'", "sort_value IS NULL, sort_value DESC", {}, "length_of(name)", {"length_of": length}
+    )
+    rows = [run_row("b"), run_row("ccc"), run_row("aa"), run_row("x")]
+    assert QueryableRuns().select(query, rows) == ["id-ccc", "id-aa", "id-b"]
+    assert sorted(computed) == ["aa", "b", "ccc"]

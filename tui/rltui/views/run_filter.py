@@ -129,18 +129,19 @@ def run_query(
         _joined(conditions, "AND") if conditions else "1",
         ", ".join(order),
         {**(run_filter.values if run_filter else {}), "sort": "" if sort is None else sort.id},
+        "" if sort is None else _sort_value(sort),
         _FUNCTIONS,
         needs_config=bool((run_filter and run_filter.needs_config) or (sort and sort.of_config)),
     )
 
 
 def _sorting(column: RunColumn, *, is_reversed: bool) -> Iterator[str]:
-    value = _sort_key(column)
     up, down = ("DESC", "ASC") if is_reversed else ("ASC", "DESC")
-    yield f"{value} IS NULL"
-    yield f"typeof({value}) = 'text' {up}"
-    yield f"CASE typeof({value}) WHEN 'text' THEN 0 ELSE {value} END {up if column.smallest_first else down}"
-    yield f"CASE typeof({value}) WHEN 'text' THEN casefold({value}) END {up}"
+    yield "sort_value IS NULL"
+    yield f"typeof(sort_value) = 'text' {up}"
+    numbers = up if column.smallest_first else down
+    yield f"CASE typeof(sort_value) WHEN 'text' THEN 0 ELSE sort_value END {numbers}"
+    yield f"CASE typeof(sort_value) WHEN 'text' THEN casefold(sort_value) END {up}"
 
 
 # --- columns in SQL -----------------------------------------------------------------------------------------
@@ -175,13 +176,12 @@ def _any(column: RunColumn, name: str, condition: Callable[[str], str]) -> str:
     return f"COALESCE({condition(value)}, 0)"
 
 
-def _sort_key(column: RunColumn) -> str:
+def _sort_value(column: RunColumn) -> str:
     value = _value(column, ":sort")
     if column.kind not in ("words", "config"):
         return value
-    several = f"(SELECT group_concat(value, ' ') FROM json_each({value}))"  # noqa: S608
-    one = f"(SELECT value FROM json_each({value}))"  # noqa: S608
-    return f"CASE json_type({value}) WHEN 'array' THEN {several} ELSE {one} END"
+    joined = "CASE WHEN max(key) IS NULL THEN max(value) ELSE group_concat(value, ' ') END"  # one has no key
+    return f"(SELECT {joined} FROM json_each({value}))"  # noqa: S608 - ours
 
 
 def _config_value(config: bytes, name: str) -> str | None:

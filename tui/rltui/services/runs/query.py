@@ -57,6 +57,8 @@ class RunQuery:
     order: str = "id"
     values: Mapping[str, Any] = field(default_factory=dict)
     """Named parameters."""
+    sort_value: str = ""
+    """What `order` means by that name: SQL that is computed once for each run."""
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Functions of the SQL, by name."""
     needs_config: bool = False
@@ -65,7 +67,10 @@ class RunQuery:
         """The columns that are `wanted`, of at most so many runs."""
         for name, function in self.functions.items():
             connection.create_function(name, -1, function, deterministic=True)
-        statement = f"SELECT {wanted} FROM current WHERE {self.where} ORDER BY {self.order} LIMIT {limit}"  # noqa: S608
+        source = f"current WHERE {self.where}"
+        if self.sort_value:  # sqlite merges no query into another where both have a limit
+            source = f"(SELECT *, {self.sort_value} AS sort_value FROM {source} LIMIT -1)"  # noqa: S608
+        statement = f"SELECT {wanted} FROM {source} ORDER BY {self.order} LIMIT {limit}"  # noqa: S608
         return connection.execute(statement, self.values).fetchall()
 
 
