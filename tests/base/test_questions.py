@@ -11,6 +11,7 @@ import pytest
 
 from rltui.base.protocol import plain
 from rltui.base.questions import Question, command, question, question_of, questions_of, remote_method
+from rltui.base.values import Value
 from rltui.core.runs.checkpoints import Retention
 from rltui.errors import UsageError
 
@@ -86,6 +87,7 @@ def test_what_travels_is_named_as_the_declaration_says() -> None:
     arguments = questions["nearest"].arguments(None, "a", (Point(1),))
     assert questions["nearest"].encode(arguments) == {"id": "a", "points": (Point(1),), "most": 2.0}
     assert questions["keep"].encode({"retention": Retention(keep_last=5)})["keep_last"] == 5
+    assert plain(Value()) == {}
 
 
 @pytest.mark.parametrize("params", [None, {}, {"id": "a", "points": 3}, {"id": 3, "points": []}])

@@ -12,9 +12,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON does not know
     """Convert a value that `json.dumps` does not know (for its `default`). A value or a dataclass
     becomes its fields, without bytes, which travel beside JSON; any other value becomes its text.
     """
-    if hasattr(value, "model_dump"):  # a table of a layout
-        return value.model_dump()
-    fields = getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", None)
+    fields = getattr(value, "__struct_fields__", getattr(value, "__dataclass_fields__", None))
     if fields is not None:
         members = ((name, getattr(value, name)) for name in fields)
         return {name: member for name, member in members if not isinstance(member, bytes)}
