@@ -135,16 +135,11 @@ _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 
 def _fault(error: Exception) -> str:
     """Describe the fault, after the key: `components.0.pid: expected int, got str`."""
-    text = str(error)
-    path: list[str] = []
+    text, key = str(error), ""
     if (place := _PLACE.search(text)) is not None:
         text = text[: place.start()]
-        path = (
-            [_INDEX.sub(lambda index: f".{index[1]}" if index[1] else ".*", place["path"])]
-            if place["path"]
-            else []
-        )
+        key = _INDEX.sub(lambda index: f".{index[1] or '*'}", place["path"])
     if (missing := _MISSING.fullmatch(text)) is not None:
-        path, text = [*path, missing["key"]], "is missing"
+        key, text = f"{key}.{missing['key']}", "is missing"
     text = text.replace("`", "")
-    return ": ".join([".".join(path), text[:1].lower() + text[1:]] if path else [text])
+    return f"{key.lstrip('.')}: {text[:1].lower()}{text[1:]}" if key else text
