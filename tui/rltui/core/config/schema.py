@@ -85,9 +85,7 @@ class ConfigSchema:
         self.date, self.partial, self.none = date, partial, none
         self.tables = SchemaTables(document, part=part)
         self.known_by_reader: dict[tuple[object, ...], _Known] = {}
-        """What files have in common, by what tells whether they are read alike. Most keys of a schema are in
-        none.
-        """
+        """The knobs of files that are read alike: most keys of a schema are in none of them."""
 
     @property
     def keys(self) -> frozenset[str]:
@@ -164,7 +162,9 @@ class _Unset(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A place in a file tells the key of the schema, whose default belongs to the schema as well."""
+    """The knobs of files that are read alike, by their places and the ids of their defaults, which live as
+    long as the schema.
+    """
 
     unset: dict[tuple[object, ...], _Unset]
     knobs: dict[tuple[object, ...], Knob]
