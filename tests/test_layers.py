@@ -25,6 +25,10 @@ def test_status_imports_neither_pydantic_nor_libtmux() -> None:
     assert imported("import rltui.cli.commands.status, rltui.cli", *names) == []
 
 
+def test_events_are_listed_without_msgspec() -> None:
+    assert imported("import rltui.cli.commands.events", "pydantic", "msgspec") == []
+
+
 def test_the_models_of_the_embedded_engine_are_imported_for_a_config_alone_and_light() -> None:
     models = ("rltui.tinyrl.config",)
     assert imported("import rltui.frameworks.registry, rltui.frameworks.tinyrl", *models, *HEAVY) == []

@@ -18,7 +18,7 @@ from rltui.views.run_filter import RunFilter, run_query
 from rltui.views.table import Cell
 
 if TYPE_CHECKING:
-    from rltui.core.runs.queue import QueueEntry, RunQueue  # msgspec takes 20 ms
+    from rltui.core.runs.queue import QueueEntry, RunQueue  # 12 ms, which a list need not pay
 
 Line: TypeAlias = "TreeLine | QueueEntry"
 """A run, the heading of a sweep, or what waits in the queue."""

@@ -20,6 +20,7 @@ from rltui import __version__
 from rltui.base.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
 from rltui.base.protocol import PROTOCOL_VERSION
 from rltui.base.text import duration
+from rltui.client.experiment import ShutDownError
 from rltui.client.transports.frames import (
     LINK_VERSION,
     Frames,
@@ -289,8 +290,6 @@ def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
     except ValueError:
         return RltuiError("the other end refused the request with an invalid message")
     if reply["kind"] == SHUT_DOWN:
-        from rltui.client.experiment import ShutDownError  # what it says needs pydantic
-
         kind = ShutDownError
     elif reply["kind"] == NOT_FOUND:
         kind = NotFoundError

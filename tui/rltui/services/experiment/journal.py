@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.values import InvalidValueError
 from rltui.core.experiment.events import note_text
 from rltui.errors import RltuiError
 from rltui.services.experiment.files import ExperimentRecord
@@ -21,9 +20,8 @@ from rltui.services.own_files import append_line, open_own
 from rltui.services.redaction import without_secrets
 
 if TYPE_CHECKING:
-    from rltui.core.experiment.journal import (
-        JournalEntry,  # msgspec takes 20 ms, which `rltui events` need not pay
-    )
+    # msgspec takes 20 ms, which `rltui events` need not pay
+    from rltui.core.experiment.journal import JournalEntry
 
 _LATEST_TIME = 1e11
 """Largest number of seconds since 1970 that counts as a date."""
@@ -56,6 +54,7 @@ class JournalFeed:
 
     def read(self) -> tuple[JournalEntry, ...]:
         """All complete entries up to now, oldest first. Only appended lines are read."""
+        from rltui.base.values import InvalidValueError
         from rltui.core.experiment.journal import JournalEntry
 
         with self._lock:
