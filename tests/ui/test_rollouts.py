@@ -77,7 +77,7 @@ async def test_what_comes_is_followed_until_a_key(
 async def test_a_step_is_gone_to_while_others_come(
     experiment: FakeExperiment, open_app: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list grows before the screen hears that its cursor has moved."""
+    """The list grew before the screen heard that its cursor had moved, and took it back."""
     original, may_pass = RolloutListing.updates, asyncio.Event()
     held: list[RolloutUpdate] = []
 

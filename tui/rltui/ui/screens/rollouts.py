@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -92,10 +91,8 @@ class RolloutScreen(BaseScreen):
         self._source = self.experiment.open_rollouts(folder)
         self._listing = RolloutListing(self._source)
         self._lines = RolloutLines(self._listing)
-        self._steps = VirtualList(self._lines.batch, id="rollout-steps")
-        self._known_cursor = 0
-        """The index in the list of steps that this screen put the cursor on, or was told of."""
-        self._samples = VirtualList(self._lines.row, id="rollout-samples", mark_at=2)
+        self._steps = VirtualList(self._lines.batch, self._chose_step, id="rollout-steps")
+        self._samples = VirtualList(self._lines.row, self._stop_following, id="rollout-samples", mark_at=2)
         self._heading = VirtualList(self._lines.heading, id="rollout-heading", count=1, has_cursor=False)
         self._summary = Static(id="rollout-summary", markup=False)
         self._histogram = Static(id="rollout-histogram", markup=False)
@@ -169,14 +166,10 @@ class RolloutScreen(BaseScreen):
         return self._listing.batches[top : top + max(1, self._steps.size.height)]
 
     def _show_update(self, update: RolloutUpdate) -> None:
-        if self._steps.cursor_index != self._known_cursor:  # the message about it is still to come
-            self._chose_step()
-            return
         listing = self._listing
         index = listing.take_batches(update)
         if index is not None:
             self._steps.show(len(listing.batches), index)
-            self._known_cursor = self._steps.cursor_index
             if listing.batches and listing.batches[index].key != listing.key:
                 self._choose(listing.batches[index].key)
                 return
@@ -189,11 +182,9 @@ class RolloutScreen(BaseScreen):
 
     # lists
 
-    @on(VirtualList.CursorMoved, "#rollout-steps")
     def _chose_step(self) -> None:
-        self._known_cursor = self._steps.cursor_index
         self._listing.follows_newest = False
-        self._choose(self._listing.batches[self._known_cursor].key)
+        self._choose(self._listing.batches[self._steps.cursor_index].key)
 
     def _choose(self, key: BatchKey) -> None:
         self._listing.choose(key)
@@ -208,7 +199,6 @@ class RolloutScreen(BaseScreen):
         self._update_words()
         self.look_at_sample()
 
-    @on(VirtualList.CursorMoved, "#rollout-samples")
     def _stop_following(self) -> None:
         self._listing.follows_newest = False
         self.look_at_sample()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from textual import events
 from textual.content import Content
 from textual.geometry import Region, Size
-from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
@@ -41,17 +39,10 @@ class PaintedList(ScrollView, can_focus=True):
 class VirtualList(PaintedList):
     """Asks `make_line` for what is in view; the cursor is on a place."""
 
-    @dataclass
-    class CursorMoved(Message):
-        list: VirtualList
-
-        @property
-        def control(self) -> VirtualList:
-            return self.list
-
     def __init__(
         self,
         make_line: MakeLine,
+        on_move: Callable[[], object] | None = None,
         *,
         id: str | None = None,  # noqa: A002 - Textual's name
         count: int = 0,
@@ -60,11 +51,12 @@ class VirtualList(PaintedList):
     ) -> None:
         """A list without a cursor takes no keys: its lines are made anew for every width.
 
-        `mark_at`: the blank cell of a line that is the cursor's.
+        `on_move` is called at once when the cursor has moved: were it a message, `show` could move the cursor
+        back before that arrives. `mark_at`: the blank cell of a line that is the cursor's.
         """
         super().__init__(id=id)
         self._mark_at = mark_at
-        self._make_line = make_line
+        self._make_line, self._on_move = make_line, on_move
         self.can_focus = self._has_cursor = has_cursor
         self.count = count
         self.cursor_index = 0
@@ -73,7 +65,7 @@ class VirtualList(PaintedList):
     def show(self, count: int, index: int | None = None) -> None:
         """Sets the count, and all lines may be different; the cursor goes to `index`, or keeps its position.
 
-        Posts no message about the cursor: the caller knows.
+        Does not call `on_move`: the caller knows.
         """
         self.count = count
         self.cursor_index = max(0, min(count - 1, self.cursor_index if index is None else index))
@@ -88,10 +80,11 @@ class VirtualList(PaintedList):
         if index == self.cursor_index or not self.count:
             return
         previous, self.cursor_index = self.cursor_index, index
-        self.post_message(self.CursorMoved(self))
         for line in (previous, index):
             self.refresh_line(line)
         self._scroll_to_cursor()
+        if self._on_move is not None:
+            self._on_move()
 
     def move(self, rows: int) -> None:
         self.go_to(self.cursor_index + rows)
