@@ -273,9 +273,9 @@ async def test_slash_searches_all_logs(open_app: Opener) -> None:
         await choose(pilot, "/Step 3")
         screen = pilot.app.screen
         assert isinstance(screen, LogScreen)
-        await until(pilot, lambda: screen._search is not None and screen._search.is_over)
-        assert screen._search is not None
-        assert screen._search.query.text == "Step 3"
+        await until(pilot, lambda: screen._tabs.search is not None and screen._tabs.search.is_over)
+        assert screen._tabs.search is not None
+        assert screen._tabs.search.query.text == "Step 3"
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from enum import StrEnum
 from textual.content import Content
 
 from rltui.core.logs.source import LogEntry
+from rltui.ui.logs.search_all import AllLogsSearch
 from rltui.ui.requests import component_of_role
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -58,7 +59,8 @@ class LogTabs:
         self.shown: Tab = Combined.MERGED
         self.next: Tab | None = None
         """The log that is shown as soon as it is read: further keys count from there."""
-        self.has_matches = False
+        self.search: AllLogsSearch | None = None
+        """The search whose matches have a tab."""
 
     @property
     def goal(self) -> Tab:
@@ -67,10 +69,11 @@ class LogTabs:
     @property
     def all(self) -> list[Tab]:
         """All tabs in their order: the newest logs of the components come last."""
-        matches = (Combined.MATCHES,) if self.has_matches or self.shown == Combined.MATCHES else ()
+        has_matches = self.search is not None or self.shown == Combined.MATCHES
+        matches = (Combined.MATCHES,) if has_matches else ()
         return [Combined.MERGED, *matches, *newest_logs(self.logs)]
 
-    def beside(self, step: int) -> Tab:
+    def adjacent(self, step: int) -> Tab:
         tabs = self.all
         names, name = [tab_name(tab) for tab in tabs], tab_name(self.goal)
         index = names.index(name) if name in names else 0
@@ -83,7 +86,7 @@ class LogTabs:
         components = [log.component for log in newest_logs(self.logs)]
         return self.of_component(component_of_role(role, components) or "")
 
-    def attempt_beside(self, log: LogEntry, step: int) -> LogEntry | None:
+    def adjacent_attempt(self, log: LogEntry, step: int) -> LogEntry | None:
         """The log of an earlier or later attempt of the component; `None` if there is none."""
         attempts = [other for other in self.logs if other.component == log.component]
         index = attempts.index(log) + step if log in attempts else -1
@@ -96,18 +99,25 @@ class LogTabs:
         return next(started, attempts[0]) if attempts else None
 
     @property
-    def attempt_text(self) -> str:
-        """`attempt 2 of 3` of the log that is shown; empty where its component has one alone."""
+    def shown_search(self) -> AllLogsSearch | None:
+        """The search, while its matches are shown."""
+        return self.search if self.shown == Combined.MATCHES else None
+
+    @property
+    def _status(self) -> str:
+        """How far the search has come, else `attempt 2 of 3`; empty where the component has one alone."""
+        if (search := self.shown_search) is not None:
+            return search.status
         log = self.shown
         if not isinstance(log, LogEntry) or log.attempt is None:
             return ""
         count = sum(other.component == log.component for other in self.logs)
         return f"attempt {log.attempt} of {count}" if count > 1 else ""
 
-    def line(self, heading: Content, tail: str, width: int) -> Content:
-        """The tabs behind a heading, as many as there is room for, and `tail`."""
+    def line(self, heading: Content, width: int) -> Content:
+        """The tabs behind a heading, as many as there is room for, and the status of the shown one."""
         names, shown_name = [clean_line(tab_name(tab)) for tab in self.all], clean_line(tab_name(self.shown))
-        tail = f" · {tail}" if tail else ""
+        tail = f" · {status}" if (status := self._status) else ""
         room = width - heading.cell_length - len(tail) - len(_MORE_TABS) - _PADDING_CELLS
         visible_names = tabs_around(names, names.index(shown_name), room)
         fragments = [

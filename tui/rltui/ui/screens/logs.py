@@ -58,7 +58,6 @@ class LogScreen(BaseScreen):
         self._pane = LogView(id="logs-pane")
         self._tabs = LogTabs()
         self._source: LogSource | None = None
-        self._search: AllLogsSearch | None = None
         self._merged: MergedSource | None = None
         self._goal: tuple[float, str | None] | None = None
         """Moment and component to go to, once it is open."""
@@ -126,8 +125,8 @@ class LogScreen(BaseScreen):
         return log.component if isinstance(log := self._tabs.shown, LogEntry) else ""
 
     async def _open(self, tab: Tab) -> LogSource:
-        if tab == Combined.MATCHES and self._search is not None:
-            return self._search
+        if tab == Combined.MATCHES and self._tabs.search is not None:
+            return self._tabs.search
         async with self.waiting("Opening the log"):
             if isinstance(tab, LogEntry):
                 return await asyncio.to_thread(self.experiment.open_log, tab.path)
@@ -136,7 +135,7 @@ class LogScreen(BaseScreen):
             return merged
 
     async def _show(self, tab: Tab) -> None:
-        if tab == Combined.MATCHES and self._search is None:
+        if tab == Combined.MATCHES and self._tabs.search is None:
             tab = Combined.MERGED
         try:
             source = await self._open(tab)
@@ -156,22 +155,15 @@ class LogScreen(BaseScreen):
             placeholder = "No output yet." if tab == Combined.MERGED else "Searching…"
             self._pane.set_source(source, placeholder)
             self._pane.model.has_cursor = tab == Combined.MATCHES
-            if tab == Combined.MATCHES and self._search is not None:
-                self._pane.mark_matches(self._search.query)
+            if tab == Combined.MATCHES and self._tabs.search is not None:
+                self._pane.mark_matches(self._tabs.search.query)
         if previous is not None and previous is not source:
             previous.close()
         self._update_title(self.size.width)
         self.refresh_bindings()
 
-    @property
-    def _seen_search(self) -> AllLogsSearch | None:
-        """The search, while its matches are shown."""
-        return self._search if self._tabs.shown == Combined.MATCHES else None
-
     def _update_title(self, width: int) -> None:
-        search = self._seen_search
-        tail = self._tabs.attempt_text if search is None else search.status
-        self._title.update(self._tabs.line(self.state.heading(), tail, width))
+        self._title.update(self._tabs.line(self.state.heading(), width))
 
     # from one to another
 
@@ -179,7 +171,7 @@ class LogScreen(BaseScreen):
         self._go(Combined.MERGED)
 
     def action_show_beside(self, step: int) -> None:
-        self._go(self._tabs.beside(step))
+        self._go(self._tabs.adjacent(step))
 
     def action_focus_role(self, role: str) -> None:
         if (log := self._tabs.of_role(role)) is not None:
@@ -195,7 +187,7 @@ class LogScreen(BaseScreen):
         tab = self._tabs.goal
         if not isinstance(tab, LogEntry) or tab.attempt is None:
             self.notify(f"Choose a component's log first: {key_of('pane.next')}", markup=False)
-        elif (log := self._tabs.attempt_beside(tab, message.step)) is not None:
+        elif (log := self._tabs.adjacent_attempt(tab, message.step)) is not None:
             self._go(log)
         else:
             direction = "earlier" if message.step < 0 else "later"
@@ -230,8 +222,8 @@ class LogScreen(BaseScreen):
         self.action_search_all()
 
     def action_search_all(self) -> None:
-        text = self._search.query.text if self._search is not None else ""
-        tab = self._tabs.goal
+        search, tab = self._tabs.search, self._tabs.goal
+        text = "" if search is None else search.query.text
 
         def show(text: str) -> None:
             if text:
@@ -251,15 +243,15 @@ class LogScreen(BaseScreen):
         )
 
     def _match_count(self) -> str:
-        if self._search is None:
+        if (search := self._tabs.search) is None:
             return ""
-        return f"{count_text(len(self._search.matches), 'line')}{'' if self._search.is_over else ' …'}"
+        return f"{count_text(len(search.matches), 'line')}{'' if search.is_over else ' …'}"
 
     def _end_search(self, tab: Tab) -> None:
         """Show `tab` again, or all merged where it was of the search."""
-        if self._search is not None:
-            self._search.close()
-        self._search, self._tabs.has_matches = None, False
+        if self._tabs.search is not None:
+            self._tabs.search.close()
+        self._tabs.search = None
         self._go(Combined.MERGED if tab == Combined.MATCHES else tab)
 
     def _search_all(self, text: str) -> None:
@@ -268,10 +260,9 @@ class LogScreen(BaseScreen):
         except RltuiError as error:
             self.notify(error.title, severity="error", markup=False)
             return
-        if self._search is not None:
-            self._search.close()
-        search = self._search = AllLogsSearch(query, self._tabs.logs, self._open_search)
-        self._tabs.has_matches = True
+        if self._tabs.search is not None:
+            self._tabs.search.close()
+        search = self._tabs.search = AllLogsSearch(query, self._tabs.logs, self._open_search)
         self.run_worker(search.run, group="search", thread=True)
         self._go(Combined.MATCHES)
 
@@ -279,7 +270,7 @@ class LogScreen(BaseScreen):
         return self.experiment.search_log(path, query, None, 0)
 
     def _show_progress(self) -> None:
-        if (search := self._seen_search) is not None and self.is_open:
+        if (search := self._tabs.shown_search) is not None and self.is_open:
             if search.stop != len(search.matches):
                 self._pane.poll()
             self._update_title(self.size.width)
@@ -288,8 +279,8 @@ class LogScreen(BaseScreen):
 
     def action_open_found(self) -> None:
         number = self._pane.model.chosen_offset()
-        if self._seen_search is not None and number is not None:
-            match = self._seen_search.matches[number]
+        if (search := self._tabs.shown_search) is not None and number is not None:
+            match = search.matches[number]
             in_background(self, partial(self._open_at, match.log, match.offset), group="show")
 
     async def _open_at(self, log: LogEntry, offset: int) -> None:
@@ -297,9 +288,9 @@ class LogScreen(BaseScreen):
         self._pane.go_to_offset(offset)
 
     def action_leave(self) -> None:
-        if self._seen_search is not None and not self._seen_search.is_over:
-            self._seen_search.close()
-        elif self._search is not None and isinstance(self._tabs.shown, LogEntry):
+        if (search := self._tabs.shown_search) is not None and not search.is_over:
+            search.close()
+        elif self._tabs.search is not None and isinstance(self._tabs.shown, LogEntry):
             self._go(Combined.MATCHES)
         else:
             self.action_show_overview()
