@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cached_property, partial
@@ -14,14 +15,14 @@ from textual.screen import Screen, ScreenResultType
 from textual.widgets import Input
 
 from rltui.client.experiment import Experiment
+from rltui.core.metrics.series import time_of_step
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, InPalette, KeyContext, Scope
 from rltui.ui.background import in_background
 from rltui.ui.commands.experiment import ExperimentCommands
-from rltui.ui.commands.steps import StepCommands
 from rltui.ui.copying import Copyable, CopyRequested
-from rltui.ui.dialogs.base import show_error
+from rltui.ui.dialogs.base import NoteDialog, show_error
 from rltui.ui.key_bindings import bind, own
 from rltui.ui.messages import MessageLine, NotifyingApp, NotifyingScreen, waiting
 from rltui.ui.requests import READONLY_TEXT, readonly_text
@@ -69,7 +70,7 @@ SCREEN_KEYS = (
 )  # fmt: skip
 EXPERIMENT_KEYS = (
     *SCREEN_KEYS,
-    bind(verbs.STEP, "steps.ask"),
+    bind(verbs.STEP, "ask_step"),
     bind(verbs.NOTE, "commands.note", "Add a note to the events and the charts"),
     own("logs.search-all", "ctrl+f", "search_all", "search all",
         "Search the logs of all components and attempts", Scope.LOGS),
@@ -115,10 +116,6 @@ class BaseScreen(NotifyingScreen[None]):
     @cached_property
     def commands(self) -> ExperimentCommands:
         return ExperimentCommands(self, self.state)
-
-    @cached_property
-    def steps(self) -> StepCommands:
-        return StepCommands(self)
 
     @property
     def pane_place(self) -> KeyContext | None:
@@ -238,9 +235,32 @@ class BaseScreen(NotifyingScreen[None]):
     def go_to(self, moment: float, component: str | None) -> None:
         """Show what was at that moment, once it is open; a screen that knows only the present does not."""
 
+    def action_ask_step(self) -> None:
+        def take(text: str | None) -> None:
+            if text is not None and text.isdecimal():
+                self.show_step(int(text))
+            elif text is not None:
+                self.notify(f"not a step: {text}", severity="warning", markup=False)
+
+        dialog = NoteDialog(title="Jump to step", placeholder="120", purpose="jump", max_length=12)
+        self.app.push_screen(dialog, take)
+
     def show_step(self, step: int) -> None:
         """Go to a step of the run: here, or on the charts from a screen that knows no steps."""
         self.show_screen("metrics", step=step)
+
+    def show_moment_of_step(self, step: int, component: str | None = None) -> None:
+        """Go to the moment at which the run reached a step."""
+        self.work(self._show_moment_of_step(step, component), changes=False)
+
+    async def _show_moment_of_step(self, step: int, component: str | None) -> None:
+        async with self.waiting(f"Looking for step {step}"):
+            series = await asyncio.to_thread(self.experiment.open_series)
+            moment = await asyncio.to_thread(time_of_step, series, step)
+        if moment is None:
+            self.notify(f"no step {step} in the metrics of this run", severity="warning", markup=False)
+        else:
+            self.go_to(moment, component)
 
     def left(self) -> None:
         """Another screen is to be shown: what only this one needs is not asked for any more."""

@@ -60,7 +60,7 @@ class EventScreen(ResourceScreen):
         self.hurry.set()
 
     def show_step(self, step: int) -> None:
-        self.steps.show_moment_of(step)
+        self.show_moment_of_step(step)
 
     # values in
 

@@ -200,7 +200,7 @@ class LogScreen(BaseScreen):
 
     def show_step(self, step: int) -> None:
         tab = self._tabs.goal
-        self.steps.show_moment_of(step, tab.component if isinstance(tab, LogEntry) else None)
+        self.show_moment_of_step(step, tab.component if isinstance(tab, LogEntry) else None)
 
     async def _to_moment(self, moment: float, component: str | None) -> None:
         if (log := self._tabs.at_moment(component, moment)) is not None:
