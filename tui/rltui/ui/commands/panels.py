@@ -50,9 +50,11 @@ class PanelCommands:
     """Moves the focus over the panes of a screen's `Body`. The last one that can be read is selected."""
 
     def __init__(
-        self, screen: BaseScreen, layout_state: UiStateStore, default: Callable[[], Arrangement]
+        self, screen: BaseScreen, layout_state: UiStateStore, default: Callable[[bool], Arrangement]
     ) -> None:
-        """`layout_state`: saved of the layout. `default`: the arrangement that the layout says."""
+        """`layout_state`: saved of the layout. `default`: the arrangement that the layout says, where the
+        screen is wide and where it is not.
+        """
         self._screen = screen
         self._layout_state = layout_state
         self._default = default
@@ -60,7 +62,7 @@ class PanelCommands:
         """Component that the component keys act on, or log file that is looked at."""
         self._proposed: str | None = None
         """The panel that was selected without a person: another one that works may take its place."""
-        self.is_wide = False
+        self._is_wide = False
         """False until the first frame has been seen: charts take their time."""
         self._is_tiny = False
         self._attended_failures: tuple[str, ...] = ()
@@ -99,7 +101,9 @@ class PanelCommands:
     @property
     def arrangement(self) -> Arrangement:
         """The saved arrangement, as far as the panels are still the same."""
-        return Arrangement.from_json(self._layout_state.values.get("arrangement"), self._default())
+        return Arrangement.from_json(
+            self._layout_state.values.get("arrangement"), self._default(self._is_wide)
+        )
 
     @property
     def current_pane(self) -> Widget | None:
@@ -243,8 +247,8 @@ class PanelCommands:
 
     def fit(self, screen: Size) -> None:
         """Charts stand on a wide screen by default, a pane fills a tiny one."""
-        if (is_wide := screen.width >= _CHARTS_FROM_CELLS) != self.is_wide:
-            self.is_wide = is_wide
+        if (is_wide := screen.width >= _CHARTS_FROM_CELLS) != self._is_wide:
+            self._is_wide = is_wide
             self._screen.call_after_refresh(self._use_default)
         is_tiny, body = screen.height < _TINY_ROWS, self.body
         if is_tiny != self._is_tiny and body.panes:
@@ -267,7 +271,7 @@ class PanelCommands:
 
     async def show_all(self) -> None:
         body = self.body
-        names = set(body.arrangement.hidden) - self._default().hidden
+        names = set(body.arrangement.hidden) - self._default(self._is_wide).hidden
         await body.rearrange(body.arrangement.show(*names))
 
     async def reset(self) -> None:

@@ -91,7 +91,7 @@ class Overview(BaseScreen):
         self._claim = ""
         """Pid of the process that a person most likely wants to end; empty where there is none."""
         layout_state = UiStateStore(app_state.runs, f"layout-{description.layout_name}")
-        self.panels = PanelCommands(self, layout_state, lambda: self._default_arrangement)
+        self.panels = PanelCommands(self, layout_state, self._default_arrangement)
         self.view_state = SavedViewState(self, self.panels, layout_state)
         self.components = ComponentCommands(self, state, self.commands, lambda: self.panels.component)
         self.config = ConfigCommands(self, state, self.commands, lambda: self.cursor_knob)
@@ -113,11 +113,10 @@ class Overview(BaseScreen):
     def _new_body(self) -> Body:
         return Body(self.state, self.panels.arrangement, self._component_ids, self._log_ids)
 
-    @property
-    def _default_arrangement(self) -> Arrangement:
+    def _default_arrangement(self, is_wide: bool) -> Arrangement:
         screen = self.experiment.description.screen
         ids = (*self._component_ids, *self._log_ids)
-        return Arrangement.of_layout(screen, ids, has_charts=self.panels.is_wide)
+        return Arrangement.of_layout(screen, ids, has_charts=is_wide)
 
     def on_mount(self) -> None:
         """The first frame need not wait for what was saved of this run."""
