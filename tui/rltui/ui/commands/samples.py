@@ -69,7 +69,8 @@ class SampleSearch:
 
     def cancel(self) -> None:
         self._screen.workers.cancel_group(self._screen, _SEARCH)
-        self._progress = ""
+        if self._progress:
+            self._say("")
 
     def _say(self, progress: str) -> None:
         self._progress = progress
@@ -78,7 +79,6 @@ class SampleSearch:
     def _search_for(self, text: str) -> None:
         self._query = text
         self.cancel()
-        self._say("")
         if not text:
             self._listing.matches = None
             self._lay_out(None)

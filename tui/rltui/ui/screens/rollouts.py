@@ -264,7 +264,7 @@ class RolloutScreen(BaseScreen):
             async with self.waiting("Reading the sample"):
                 transcript = await asyncio.to_thread(self._source.open, key, sample)
         except RltuiError as error:
-            self.panes.tell(clean_line(str(error).replace("\n", " ")))
+            self.panes.show_problem(clean_line(str(error).replace("\n", " ")))
             return
         title = f"Sample {self._samples.cursor_index + 1} of {self._samples.count}"
         self.panes.read(transcript, title, key, at_answer=not self.has_class("-reading"))

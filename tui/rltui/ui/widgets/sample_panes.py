@@ -32,8 +32,8 @@ class SamplePanes:
         self.own.show(None)
         self._own_box.border_title = None
 
-    def tell(self, problem: str) -> None:
-        """Show why the sample cannot be read."""
+    def show_problem(self, problem: str) -> None:
+        """Show why the sample cannot be read, in its place."""
         self.own.show(None, note=problem)
 
     def read(self, transcript: Transcript, title: str, batch: BatchKey, *, at_answer: bool) -> None:
