@@ -13,7 +13,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from rltui.base.text import count_text, truncate
+from rltui.base.text import truncate
 from rltui.core.config.knobs import pattern, rank
 from rltui.core.config.report import KnobInfo, KnobTable, Problem
 from rltui.ui import verbs
@@ -298,17 +298,9 @@ class ConfigScreen(BaseScreen):
     # search and filter
 
     def action_search(self) -> None:
-        key = self._rows.key
-        self.app.push_screen(
-            SearchLine(
-                self._filter.words,
-                "words from keys, meanings or values",
-                show=self._search_for,
-                status=lambda: count_text(len(self._rows.keys), "key"),
-                move=self._rows.move,
-                go_back=lambda: self._rows.go_to(key or ""),
-            )
-        )
+        placeholder = "words from keys, meanings or values"
+        line = SearchLine.of_rows(self._rows, self._filter.words, placeholder, "key", show=self._search_for)
+        self.app.push_screen(line)
 
     def _search_for(self, words: str) -> None:
         self._filter = RowFilter(words, self._filter.only_changed)
