@@ -57,7 +57,7 @@ class PanelCommands:
         """
         self._screen = screen
         self._layout_state = layout_state
-        self._default = default
+        self._make_default = default
         self.selected: str | None = None
         """Component that the component keys act on, or log file that is looked at."""
         self._proposed: str | None = None
@@ -99,11 +99,13 @@ class PanelCommands:
         return status.components[0] if is_log and len(status.components) == 1 else component
 
     @property
+    def _default(self) -> Arrangement:
+        return self._make_default(self._is_wide)
+
+    @property
     def arrangement(self) -> Arrangement:
         """The saved arrangement, as far as the panels are still the same."""
-        return Arrangement.from_json(
-            self._layout_state.values.get("arrangement"), self._default(self._is_wide)
-        )
+        return Arrangement.from_json(self._layout_state.values.get("arrangement"), self._default)
 
     @property
     def current_pane(self) -> Widget | None:
@@ -271,11 +273,11 @@ class PanelCommands:
 
     async def show_all(self) -> None:
         body = self.body
-        names = set(body.arrangement.hidden) - self._default(self._is_wide).hidden
+        names = set(body.arrangement.hidden) - self._default.hidden
         await body.rearrange(body.arrangement.show(*names))
 
     async def reset(self) -> None:
-        await self.body.rearrange(self._default())
+        await self.body.rearrange(self._default)
 
     async def toggle_charts(self) -> None:
         arrangement = self.body.arrangement
