@@ -20,7 +20,7 @@ HOMES = ("frameworks", "tinyrl")
 """Folders that know them: the frameworks themselves, and the embedded engine, a program of its own."""
 EXCEPTIONS = {
     "cli/arguments.py": "help text: ids to choose from, as an example",
-    "cli/command_list.py": "help text: what a command is for; listed before anything is imported",
+    "core/command_list.py": "help text: what a command is for; listed before anything is imported",
     "cli/commands/convert.py": "example of a command line",
     "cli/commands/init.py": "names of the workspaces in examples/, which are chosen by framework",
     "cli/commands/runs/add.py": "help text: results of which program it takes",

@@ -14,8 +14,8 @@ from tests.cli.conftest import CommandLine
 from rltui.cli import commands, main
 from rltui.cli.command import CommandParser, load, split
 from rltui.cli.command_help import help_text
-from rltui.cli.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 from rltui.cli.overview import all_commands
+from rltui.core.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 
 
 def test_every_module_of_commands_is_in_the_list() -> None:

@@ -17,11 +17,11 @@ from tests.cli.conftest import CommandLine
 from rltui import __version__
 from rltui.cli.arguments import JOB
 from rltui.cli.command import options_of
-from rltui.cli.command_list import SENTENCES, VERBS
 from rltui.cli.global_options import host_of
 from rltui.cli.help_pages import page, topics
 from rltui.cli.overview import all_commands
 from rltui.cli.parser import parse
+from rltui.core.command_list import SENTENCES, VERBS
 from rltui.core.experiment.states import COMPONENT_STATES, RUN_STATES, SHOWN_COMPONENT_STATES
 from rltui.errors import EXIT_MEANINGS, ExitCode
 

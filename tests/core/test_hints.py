@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import rltui
-from rltui.cli.command_list import SENTENCES
 from rltui.cli.parser import parse
 from rltui.core import hints
+from rltui.core.command_list import SENTENCES
 from rltui.core.hints import Hint
 
 SOURCE = Path(rltui.__file__).parent
@@ -47,7 +47,7 @@ ELSEWHERE = {
 """Where a message names a command without the registry, and why. Help and usage texts are left out, too."""
 OF_HELP = {
     "cli/arguments.py",
-    "cli/command_list.py",
+    "core/command_list.py",
     "cli/global_options.py",
     "cli/overview.py",
     "cli/queue_requests.py",
@@ -88,6 +88,19 @@ def test_values_are_quoted_and_options_left_out() -> None:
     assert str(Hint("x", "status [{name}]")) == "rltui status"
     with pytest.raises(KeyError):
         hint(step=3)
+
+
+@pytest.mark.parametrize(
+    ("run", "host", "line"),
+    [
+        ("hot", None, "rltui hot"),
+        ("gpus", None, "rltui open gpus"),
+        ("demo", "box", "rltui --host box open demo"),
+        ("open", None, "rltui open open"),
+    ],
+)
+def test_a_run_named_like_a_command_is_opened(run: str, host: str | None, line: str) -> None:
+    assert hints.OPEN(opened=run, host=host) == line
 
 
 def test_states_are_ids_and_every_hint_is_used() -> None:

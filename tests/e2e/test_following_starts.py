@@ -145,7 +145,7 @@ def test_a_run_that_is_open_and_its_shell(counters: Box) -> None:
     before = counters.component("trainer")["pid"]
     there = counters.run(*UP)
     assert there.returncode == 4
-    assert hints.OPEN(name="one") in there.stderr
+    assert hints.OPEN(opened="one") in there.stderr
     opened = in_terminal(counters, "one")
     try:
         opened.wait_for("trainer")

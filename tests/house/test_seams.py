@@ -49,7 +49,7 @@ KUBERNETES_PLACES: Mapping[str, str] = {
     "rltui.core.hints": "the commands that a message proposes",
     "rltui.core.experiment.consent": "which of its commands a person is asked before",
     "rltui.cli.commands.k8s": "the commands of its group",
-    "rltui.cli.command_list": "lists those",
+    "rltui.core.command_list": "lists those",
     "rltui.cli.releases": "does the work of those",
     "rltui.cli.commands.doctor": "says whether it is there",
     "rltui.cli.completion.sources": "the roles of a release's pods",

@@ -80,18 +80,22 @@ async def test_what_is_told_while_the_app_ends_ends_it_no_worse(
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("name", "status", "told"),
     [
         (
+            "reverse-text",
             running_status(),
             "everything keeps running. rltui reverse-text opens it again, rltui down reverse-text stops it.",
         ),
-        (stopped_status(), "nothing is running. rltui reverse-text opens it again."),
+        ("reverse-text", stopped_status(), "nothing is running. rltui reverse-text opens it again."),
+        ("gpus", stopped_status(), "nothing is running. rltui open gpus opens it again."),
     ],
 )
-async def test_leaving_says_what_goes_on(open_app: Opener, status: Status, told: str) -> None:
+async def test_leaving_says_what_goes_on(open_app: Opener, name: str, status: Status, told: str) -> None:
     """Finding A6: of what was taken down it said that everything kept running."""
-    async with open_app(FakeExperiment(status)) as pilot:
+    experiment = FakeExperiment(status)
+    experiment.name = name
+    async with open_app(experiment) as pilot:
         pilot.app.action_detach()  # type: ignore[attr-defined]
         pilot.app.action_detach()  # type: ignore[attr-defined]
         (message,) = pilot.app._exit_renderables

@@ -17,8 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from rltui.base.text import unknown_name
-from rltui.cli.command_list import SENTENCES, VERBS, sentence_of
 from rltui.core import hints
+from rltui.core.command_list import SENTENCES, VERBS, sentence_of
 from rltui.errors import UsageError
 
 _ENDING = {None: "", "?": "", "*": "…", "+": "…"}

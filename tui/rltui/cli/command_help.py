@@ -8,9 +8,9 @@ from pathlib import Path
 from rltui.cli.arguments import GENERAL
 from rltui.cli.colour import style
 from rltui.cli.command import Argument, Arguments, Command, Declared, Group
-from rltui.cli.command_list import VERBS
 from rltui.cli.table import room, width_of, wrap
 from rltui.core import hints
+from rltui.core.command_list import VERBS
 from rltui.errors import EXIT_MEANINGS
 
 PAGES = Path(__file__).parent / "help"

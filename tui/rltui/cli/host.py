@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from rltui import paths, settings
 from rltui.cli.arguments import KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import load
-from rltui.cli.command_list import INTERNAL, SENTENCES
 from rltui.client.transports.remote_machine import RemoteMachine, host_of
 from rltui.core import hints
+from rltui.core.command_list import is_command
 from rltui.errors import ExitCode, RltuiError, UsageError
 
 _NO_PROGRAM, _NO_CONNECTION = 127, 255
@@ -29,10 +29,10 @@ def run_on_host(name: str, argv: Sequence[str]) -> int:
         RltuiError: if it cannot be reached, or has no rltui.
     """
     host = host_of(name, settings.load(paths.settings_file()).hosts)
-    is_command = bool(argv) and argv[0] in {*SENTENCES, *INTERNAL}
-    if is_command and load(argv[0]).is_local:
+    has_command = bool(argv) and is_command(argv[0])
+    if has_command and load(argv[0]).is_local:
         raise UsageError(f"{argv[0]} works on this machine only", hint="leave --host out")
-    if is_command or (argv and argv[0] in ("-h", "--help", "--version")):
+    if has_command or (argv and argv[0] in ("-h", "--help", "--version")):
         return _run(host, argv)
     return _show(host, argv)
 

@@ -6,8 +6,8 @@ from rltui import __version__
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, Command, flag, load
 from rltui.cli.command_help import argument_lines, exit_code_lines, help_width, section_lines
-from rltui.cli.command_list import BY_JOB, SENTENCES
 from rltui.cli.global_options import HELP
+from rltui.core.command_list import BY_JOB, SENTENCES
 
 DESCRIPTION = """\
 Run reinforcement-learning experiments on this machine: inference, orchestrator

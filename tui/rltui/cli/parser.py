@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from rltui.cli.command import Arguments, Command, HelpRequestedError, option_meant, split
-from rltui.cli.command_list import FORMER, INTERNAL, SENTENCES, VERBS
 from rltui.core import hints
+from rltui.core.command_list import FORMER, SENTENCES, VERBS, is_command
 from rltui.errors import UNKNOWN_COMMAND, RltuiError, UsageError
 
 _CLOSE_VERB = 0.8
@@ -27,7 +27,7 @@ def parse(argv: list[str]) -> Arguments:
         from rltui.cli.overview import print_overview, print_version
 
         return Arguments(handler=print_version if argv[0] == "--version" else print_overview)
-    if not argv or argv[0] not in {*SENTENCES, *INTERNAL}:  # a name, a file, an option, or misspelt
+    if not argv or not is_command(argv[0]):  # a name, a file, an option, or misspelt
         from rltui.cli.config_line import is_pasted
 
         is_config = bool(argv) and (argv[0].startswith("-") or is_pasted(argv))

@@ -312,7 +312,7 @@ def _folder_in_use(owner: ExperimentRecord) -> ConflictError:
     return ConflictError(
         f"{owner.output_dir} belongs to the running experiment {owner.name}",
         hint=(
-            f"choose another with -o OUTPUT_DIR; or open it: {hints.OPEN(name=owner.name)}; or end it:"
+            f"choose another with -o OUTPUT_DIR; or open it: {hints.OPEN(opened=owner.name)}; or end it:"
             f" {hints.DOWN(name=owner.name)}"
         ),
     )

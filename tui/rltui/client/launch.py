@@ -258,7 +258,7 @@ def _bring_back(control: ControlFolder, record: ExperimentRecord) -> None:
 def not_running(name: str) -> RltuiError:
     return RltuiError(
         f"{name} has no supervisor, and a read-only client does not start one",
-        hint=f"read its files: {hints.STATUS(name=name)}; or start it: {hints.OPEN(name=name)}",
+        hint=f"read its files: {hints.STATUS(name=name)}; or start it: {hints.OPEN(opened=name)}",
     )
 
 
@@ -334,7 +334,7 @@ def already_running(record: ExperimentRecord) -> ConflictError:
     return ConflictError(
         f"the experiment {record.name} is running in {record.output_dir}",
         hint=(
-            f"open it: {hints.OPEN(name=record.name)}; end it: {hints.DOWN(name=record.name)}; or"
+            f"open it: {hints.OPEN(opened=record.name)}; end it: {hints.DOWN(name=record.name)}; or"
             " choose another name and folder with -n and -o"
         ),
     )

@@ -132,7 +132,7 @@ class LocalExperiment(Experiment):
     def _nothing_lives(self) -> UsageError:
         return UsageError(
             f"{self.name} is not running: this view only reads its files; nothing was done",
-            hint=f"start its supervisor: S, or `{hints.OPEN(name=self.name)}`",
+            hint=f"start its supervisor: S, or `{hints.OPEN(opened=self.name)}`",
         )
 
     def _required_supervisor(self) -> SupervisorClient:

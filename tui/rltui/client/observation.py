@@ -67,7 +67,7 @@ def observe(request: ObservationRequest) -> ExperimentRecord:
         if supervised := next((experiment for experiment in same if not experiment.observed), None):
             raise ConflictError(
                 f"{run.path} belongs to the experiment {supervised.name}",
-                hint=f"open it: {hints.OPEN(name=supervised.name)}",
+                hint=f"open it: {hints.OPEN(opened=supervised.name)}",
             )
         before = next((experiment for experiment in same if request.name in (None, experiment.name)), None)
         if before is not None and (before.layout_file, before.framework) == (str(layout_file), run.framework):

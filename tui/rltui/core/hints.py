@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rltui.core.command_list import is_command
+
 _SEGMENT = re.compile(r"\[[^\[\]]*\]|\S+")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -22,7 +24,8 @@ class Hint:
     """Id of the state that prints it."""
     command: str
     """Arguments of `rltui`. `{name}` stands for a value, of a list for its items, `[…]` is left out if a
-    value in it is `None`; words in capitals are for the reader to fill in.
+    value in it is `None`; `{opened}` is a run to open, which may be named like a command; words in
+    capitals are for the reader to fill in.
     """
 
     def __call__(self, **values: object) -> str:
@@ -50,6 +53,8 @@ def _fill(token: str, values: Mapping[str, object]) -> list[str]:
     import shlex  # rarely needed
 
     value = values[names[0]]
+    if names == ["opened"] and is_command(str(value)):
+        return ["open", str(value)]
     if token == f"{{{names[0]}}}" and not isinstance(value, str) and isinstance(value, Sequence):
         return [shlex.quote(str(item)) for item in value]
     return [shlex.quote(_PLACEHOLDER.sub(lambda match: str(values[match[1]]), token))]
@@ -84,9 +89,9 @@ UP_MEDARC = Hint("pasted-launcher", "up medarc_slurm …")
 UP_HELP = Hint("wrong-slurm-option", "up --help")
 START = Hint("not-started", "start [{name}] -c {component}")
 STOP = Hint("busy-or-alive", "stop [{name}] -c {components}")
-DOWN = Hint("in-the-way", "down {name}")
+DOWN = Hint("in-the-way", "[--host {host}] down {name}")
 DOWN_ALL = Hint("several-alive", "down --all")
-OPEN = Hint("alive-elsewhere", "{name}")
+OPEN = Hint("alive-elsewhere", "[--host {host}] {opened}")
 OPEN_READONLY = Hint("read-only", "--readonly NAME")
 WATCH = Hint("layout-of-logs", "watch FOLDER --layout {layout}")
 WATCH_RUN = Hint("several-runs-inside", "watch {folder}")

@@ -20,6 +20,7 @@ from textual.widget import Widget
 from rltui.base.text import to_encoding
 from rltui.client.experiment import Experiment, ShutDownError
 from rltui.client.runs import Runs
+from rltui.core import hints
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import Alert
 from rltui.errors import LinkDownError, RltuiError
@@ -160,13 +161,14 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
     @property
     def _opening_command(self) -> str:
         """The command that opens this screen again."""
-        return "rltui" if self._overview is None else f"{self._rltui} {clean_line(self._experiment.name)}"
+        if self._overview is None:
+            return "rltui"
+        return hints.OPEN(host=self._host, opened=clean_line(self._experiment.name))
 
     @property
-    def _rltui(self) -> str:
-        """The program, with the machine of the run that is open."""
-        host = clean_line(self._experiment.host)
-        return f"rltui --host {host}" if host else "rltui"
+    def _host(self) -> str | None:
+        """The machine of the run that is open, where it is another one."""
+        return clean_line(self._experiment.host) or None
 
     def _new_overview(self, experiment: Experiment) -> Overview:
         self._app_state.current = ExperimentState(experiment, self._app_state)
@@ -426,8 +428,8 @@ class RltuiApp(ThemedApp, inherit_bindings=False):
             self.exit(message=f"Detached; nothing is running. {opens} opens it again.")
             return
         ends = "stops observing" if self._experiment.observed else "stops it"
-        down = f"{self._rltui} down {name} {ends}"
-        self.exit(message=f"Detached: everything keeps running. {opens} opens it again, {down}.")
+        down = hints.DOWN(host=self._host, name=name)
+        self.exit(message=f"Detached: everything keeps running. {opens} opens it again, {down} {ends}.")
 
     def action_explain_interrupt(self) -> None:
         """A habit that must not cost a run: it copies what is selected, else it says how to leave."""

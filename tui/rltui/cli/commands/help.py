@@ -6,11 +6,11 @@ from rltui.base.text import did_you_mean
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command, flag, split
 from rltui.cli.command_help import help_text
-from rltui.cli.command_list import SENTENCES
 from rltui.cli.help_pages import page, topics
 from rltui.cli.parser import unknown_words
 from rltui.cli.table import Column, print_table, room, wrap
 from rltui.core import hints
+from rltui.core.command_list import SENTENCES
 from rltui.errors import UsageError
 
 

@@ -45,7 +45,7 @@ def open_experiment(arguments: Arguments) -> int:
     if not words and not arguments.layout and is_plain:
         if arguments.name is not None:
             name = arguments.name
-            raise UsageError("-n names a new run and needs its config", hint=hints.OPEN(name=name))
+            raise UsageError("-n names a new run and needs its config", hint=hints.OPEN(opened=name))
         return _open_home()
     if len(words) == 1 and is_plain:
         if not is_file_name(words[0]):

@@ -10,10 +10,10 @@ from typing import NamedTuple, get_args
 
 from rltui.cli.colour import When
 from rltui.cli.command import Argument, Command, load, split
-from rltui.cli.command_list import SENTENCES
 from rltui.cli.completion import sources
 from rltui.cli.completion.sources import TypedValues, Words
 from rltui.cli.global_options import appearance_of, host_of
+from rltui.core.command_list import SENTENCES
 from rltui.errors import RltuiError
 
 _SAFE = re.compile(r"[A-Za-z0-9_.,:/=@%+#-]+")

@@ -13,10 +13,10 @@ from rltui.cli.arguments import JSON, positive
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
-from rltui.cli.command_list import VERBS
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import Column, paint_cell, print_table, room
 from rltui.core import hints
+from rltui.core.command_list import VERBS
 from rltui.core.runs.row import RunRow
 from rltui.core.runs.tree import run_tree
 from rltui.services import screen_state

@@ -61,7 +61,8 @@ INTERNAL: Mapping[str, str] = {
     "open": "open a run in the TUI",
     "serve": "serve an rltui on another machine, which started it with --host",
 }
-"""Commands that no list shows: `open` is what a command line without a command means."""
+"""Commands that no list shows: `open` is what a command line without a command means, and what opens a run
+that is named like a command."""
 VERBS: Mapping[str, Mapping[str, str]] = {
     "runs": {
         "list": "list running and ended runs",
@@ -149,6 +150,11 @@ FORMER: Mapping[str, str] = {
 """Words that people may type for a command → the command."""
 SENTENCES: Mapping[str, str] = {name: text for commands in BY_JOB.values() for name, text in commands.items()}
 """Name → sentence of every command, in the order of the overview."""
+
+
+def is_command(word: str) -> bool:
+    """True if `rltui WORD` is a command; a run of that name is opened with `rltui open WORD`."""
+    return word in SENTENCES or word in INTERNAL
 
 
 def sentence_of(name: str) -> str:
