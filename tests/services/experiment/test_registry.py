@@ -89,52 +89,52 @@ def test_no_folder_for_sockets_is_no_error_to_who_only_looks(
 def test_a_long_list_is_known_until_a_file_of_an_entry_changes(
     own_user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever changes, and however, the list says what a short one, which is always parsed, does."""
+    """Whatever changes, and however, the list says what a short one, which is always read, does."""
     for number in range(3):
         write_finished_run(own_user / f"r{number}")
     monkeypatch.setattr(known_records, "_RACY_NS", 0)
-    parsed: list[bytes] = []
+    opened: list[bytes] = []
 
     def counted(content: bytes) -> ExperimentRecord:
-        parsed.append(content)
+        opened.append(content)
         return copy_on_list(content)
 
     def listed(many: int) -> list[ExperimentRecord | BrokenExperiment]:
         monkeypatch.setattr(registry, "_MANY", many)
-        parsed.clear()
+        opened.clear()
         return registry.listed_experiments()
 
-    def same_as_parsed() -> int:
-        """The number of entries that had to be parsed."""
+    def same_as_read() -> int:
+        """The number of entries that had to be opened."""
         entries = listed(1)
-        count = len(parsed)
+        count = len(opened)
         assert [repr(each) for each in entries] == [repr(each) for each in listed(100)]
         return count
 
     monkeypatch.setattr(registry, "copy_on_list", counted)
-    assert same_as_parsed() == 3
-    assert same_as_parsed() == 0
+    assert same_as_read() == 3
+    assert same_as_read() == 0
     folder, entry = own_user / "r1", list_dir() / "r1"
     record = ControlFolder(folder).record_file
     content = record.read_bytes()
     record.write_bytes(content.replace(b"/r1", b"/r9"))  # as long as before, edited in place
     os.utime(record, ns=(1, 1))
-    assert same_as_parsed() == 1
+    assert same_as_read() == 1
     record.write_bytes(content)
-    assert same_as_parsed() == 1
-    assert same_as_parsed() == 0
+    assert same_as_read() == 1
+    assert same_as_read() == 0
     entry.chmod(0o666)
-    assert same_as_parsed() == 0, "refused before"
+    assert same_as_read() == 0, "refused before"
     entry.chmod(0o600)
-    assert same_as_parsed() == 1
+    assert same_as_read() == 1
     folder.joinpath(".rltui").chmod(0o777)
-    assert same_as_parsed() == 1
+    assert same_as_read() == 1
     folder.joinpath(".rltui").chmod(0o700)
     record.unlink()
-    assert same_as_parsed() == 1
+    assert same_as_read() == 1
     write_finished_run(folder)
     entry.unlink()
-    assert same_as_parsed() == 0
+    assert same_as_read() == 0
     write_finished_run(own_user / "r7")
     RunIndex().path.write_bytes(b"no database" * 99)
-    assert same_as_parsed() == 3, "an index that is damaged is none"
+    assert same_as_read() == 3, "an index that is damaged is none"

@@ -1,5 +1,5 @@
 """The user's list of experiments as it was last read, kept in the index of runs: of thousands of entries only
-those are parsed that have changed. The files count; without the index all of them are parsed.
+those are opened that have changed. The files count; without the index all of them are opened.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KnownRecords:
         self._index = index
         self._known: dict[str, tuple[str, bytes]] = {}
         self._new: dict[str, tuple[str, bytes]] = {}
-        with suppress(RltuiError):
+        with suppress(RltuiError):  # without it, all are opened
             self._known = index.listed()
 
     @classmethod
@@ -74,7 +74,7 @@ class KnownRecords:
     def save(self, names: Collection[str]) -> None:
         """`names`: of all on the list; others are forgotten."""
         if self._new or not self._known.keys() <= frozenset(names):
-            with suppress(RltuiError):  # they are parsed again
+            with suppress(RltuiError):  # they are opened again
                 self._index.keep_listed(self._new, names)
 
 
