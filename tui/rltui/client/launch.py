@@ -28,7 +28,6 @@ _START_TIMEOUT_S = 15.0
 _POLL_S = 0.05
 _REOPEN_S = 0.5
 """After this time without a window another is opened, once."""
-_INDEX_TIMEOUT_S = 0.5
 _VANISHED_S = 3.0
 """A supervisor without a window has ended. Another may hold its place, and needs this long to be reachable
 again where its socket was removed."""
@@ -131,11 +130,11 @@ def only_running() -> ExperimentRecord | None:
     Only those are asked that have a socket, or that the index says run: a list of thousands costs no more
     than a short one.
     """
-    from rltui.services.runs.index import RunIndex
+    from rltui.services.runs.index import BRIEF_TIMEOUT_S, RunIndex
 
     names = {*names_with_socket()}
     with contextlib.suppress(RltuiError):  # without an index, the sockets tell
-        names.update(RunIndex(timeout_s=_INDEX_TIMEOUT_S).living_names())
+        names.update(RunIndex(timeout_s=BRIEF_TIMEOUT_S).living_names())
     living_records: list[ExperimentRecord] = []
     for name in sorted(names):
         with contextlib.suppress(RltuiError):  # a damaged one: the runs screen lists it

@@ -18,7 +18,6 @@ from rltui.services.own_files import foreign_folder_reason
 if TYPE_CHECKING:
     from rltui.services.runs.index import RunIndex
 
-_INDEX_TIMEOUT_S = 0.5
 _RACY_NS = 2 * 10**9
 """A file that was changed so recently may change again without another time of change."""
 
@@ -47,9 +46,9 @@ class KnownRecords:
 
     @classmethod
     def of_user(cls) -> KnownRecords:
-        from rltui.services.runs.index import RunIndex  # sqlite: only where the list is long
+        from rltui.services.runs.index import BRIEF_TIMEOUT_S, RunIndex  # sqlite: only where the list is long
 
-        return cls(RunIndex(timeout_s=_INDEX_TIMEOUT_S))
+        return cls(RunIndex(timeout_s=BRIEF_TIMEOUT_S))
 
     def record(self, name: str) -> ExperimentRecord | None:
         """The record of that name, where neither its entry nor the file in its folder has changed since."""

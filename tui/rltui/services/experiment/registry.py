@@ -27,7 +27,6 @@ from rltui.services.experiment.known_records import KnownRecords, file_mark
 from rltui.services.own_files import entry_names, is_text, read_own, write_atomically
 
 _SOCKET_NAME = re.compile(r"(.+)-[0-9a-f]{8}\.sock")
-_INDEX_TIMEOUT_S = 0.5
 _MANY = 100
 """Length of a list from which on it is worth opening the index for what was read before."""
 _GENERIC_STEMS = frozenset({"rl", "sft"})
@@ -141,10 +140,10 @@ def _read_listed(
 
 def _indexed(name: str) -> ExperimentRecord | BrokenExperiment | None:
     """The experiment in the folder that the index of runs has for the name; `None` if there is none."""
-    from rltui.services.runs.index import RunIndex  # sqlite: only where the list is damaged
+    from rltui.services.runs.index import BRIEF_TIMEOUT_S, RunIndex  # sqlite: only where the list is damaged
 
     with contextlib.suppress(RltuiError):
-        for row in RunIndex(timeout_s=_INDEX_TIMEOUT_S).named(name):
+        for row in RunIndex(timeout_s=BRIEF_TIMEOUT_S).named(name):
             control = ControlFolder(Path(row.control).parent)
             try:
                 record = control.read_record()

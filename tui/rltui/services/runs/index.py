@@ -62,6 +62,8 @@ UPDATE head SET (stamp, is_whole, list_seen) = (SELECT stamp, is_whole, list_see
 runs are, since their supervisors may write to that index.
 """
 _DEFAULT_TIMEOUT_S = 5.0
+BRIEF_TIMEOUT_S = 0.5
+"""Longest wait for others who write to the index, of a reader that can do without it."""
 _CALLER_ERRORS = (sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.IntegrityError)
 """Errors caused by the statement, not by the file."""
 _NEVER = (1 << 63) - 1
