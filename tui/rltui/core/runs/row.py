@@ -1,4 +1,4 @@
-"""Runs as they are listed, compared and stored. Pure, and without msgspec: a list has thousands of them."""
+"""Runs as they are listed, compared and stored. Pure."""
 
 from __future__ import annotations
 
