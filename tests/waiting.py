@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -28,6 +30,15 @@ def retry_until(
         if (now := time.monotonic()) > deadline:
             raise TimeoutError(f"still {value!r} after {timeout_s} s")
         time.sleep(max(interval_s, 2 * (now - started_at)))
+
+
+@contextmanager
+def ready_process(command: Sequence[str], ready: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has printed the line `ready`; it is waited for at the end."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"{ready}\n"
+        yield process
 
 
 def remove_at_once(folder: Path) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.waiting import ready_process
 
 from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.errors import ConfigError, RltuiError, UsageError
@@ -146,9 +147,7 @@ time.sleep(float(sys.argv[2]))
 def exiting(path: Path, after_s: float) -> Iterator[subprocess.Popen[str]]:
     """A supervisor that greets one client, and neither hangs up nor exits for so long."""
     command = [sys.executable, "-ISc", SLOW_TO_EXIT, str(path), str(after_s)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "listening\n"
+    with ready_process(command, "listening") as process:
         try:
             yield process
         finally:
@@ -192,9 +191,7 @@ def test_an_outdated_supervisor_is_ended(
 ) -> None:
     hello = '{"hello":"rltui","protocol":1,"pid":7,"outdated":true}\n'
     command = [sys.executable, "-ISc", OUTDATED, str(path), hello]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "listening\n"
+    with ready_process(command, "listening") as process:
         if not has_pidfd:
             monkeypatch.setattr(os, "pidfd_open", lambda _: (_ for _ in ()).throw(OSError("no pidfd")))
         with Wire(path) as connection:

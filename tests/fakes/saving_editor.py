@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.waiting import ready_process
 
 PROGRAM = Path(__file__).parent / "programs/saves.py"
 
@@ -27,12 +28,11 @@ def saving_editor(path: Path) -> Iterator[Saves]:
     saves = Saves()
     end = Path(f"{path}.stop")
     command = [sys.executable, "-I", "-S", str(PROGRAM), str(path), str(random.randrange(1 << 30))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as editor:
-        assert editor.stdout is not None
-        assert editor.stdout.readline() == "ready\n"
+    with ready_process(command, "ready") as editor:
         try:
             yield saves
         finally:
             end.touch()
+            assert editor.stdout is not None
             saves.made, saves.lost = map(int, editor.stdout.read().split())
             end.unlink()

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import ready_process
 
 from rltui.errors import RltuiError
 from rltui.services.own_files import FileLock
@@ -32,10 +32,7 @@ def test_one_holds_it_until_it_lets_go(tmp_path: Path) -> None:
 
 def test_lock_ends_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    argv = [sys.executable, "-c", HOLD, str(path)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "True\n"
+    with ready_process([sys.executable, "-c", HOLD, str(path)], "True") as holder:
         assert not FileLock(path).acquire()
         holder.kill()
         holder.wait()

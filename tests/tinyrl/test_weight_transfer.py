@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import ready_process
 
 from rltui.tinyrl import TinyrlError, presence, weight_transfer
 from rltui.tinyrl.model import copy_model_files, load_model
@@ -111,11 +111,7 @@ def test_a_killed_process_leaves_no_claim(tmp_path: Path) -> None:
         "print('up', flush=True)\n"
         "signal.pause()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "up\n"
+    with ready_process([sys.executable, "-c", code, str(tmp_path)], "up") as process:
         assert Peer(tmp_path, "trainer").look() is not None
         os.kill(process.pid, signal.SIGKILL)
     assert Peer(tmp_path, "trainer").look() is None

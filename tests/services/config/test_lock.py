@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import fcntl
-import subprocess
 import sys
 from pathlib import Path
 from threading import Timer
 
 import pytest
+from tests.waiting import ready_process
 
 from rltui.errors import ConflictError
 from rltui.services.config.lock import config_lock
@@ -26,12 +26,8 @@ def test_a_second_writer_learns_who_holds_it_and_gets_it_once_it_is_free(tmp_pat
     path.parent.mkdir()
     link = tmp_path / "link.toml"
     link.symlink_to(path)
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(link)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
+    with ready_process([sys.executable, "-c", HOLDER, str(link)], "held") as holder:
         assert holder.stdin is not None
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
         with (
             pytest.raises(ConflictError, match=f"pid {holder.pid} ") as caught,
             config_lock([path], wait_s=0.05),
