@@ -94,16 +94,10 @@ def unseen_is_not_painted(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     known: WeakSet[Compositor] = WeakSet()
     paint = Compositor.render_update
 
-    def render_update(
-        compositor: Compositor,
-        full: bool = False,
-        screen_stack: list[Screen[Any]] | None = None,
-        simplify: bool = False,
-    ) -> RenderableType | None:
+    def render_update(compositor: Compositor, full: bool = False, **options: Any) -> RenderableType | None:
         if full or compositor not in known:
             known.add(compositor)
-            return paint(compositor, full, screen_stack, simplify)
-        visible_screen_stack.set(screen_stack or [])
+            return paint(compositor, full, **options)
         compositor._dirty_regions.clear()
         return None
 
