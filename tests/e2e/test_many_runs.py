@@ -21,7 +21,9 @@ STEPS = 8
 
 @pytest.fixture
 def swept(box: Box, free_port: int) -> Box:
-    """Two learning rates with two seeds, two runs at a time."""
+    """Two learning rates with two seeds, two runs at a time; what they ran on is ended, too, which comes
+    after "done".
+    """
     pytest.importorskip("torch")
     write_example(box.work, port=free_port, steps=STEPS, replaced={"interval = 10": "interval = 4"})
     result = box.run("sweep", "rl.toml", "lr=1e-4,1e-3", "seed=0..1", "--max-parallel", "2", "-n", "s")
@@ -36,6 +38,7 @@ def swept(box: Box, free_port: int) -> Box:
 
     retry_until(has_ended, timeout_s=240, interval_s=0.5)
     assert most == 2
+    retry_until(lambda: "nothing is running" in box.run("down", "--all", "--plan").stdout, timeout_s=60)
     return box
 
 
