@@ -10,10 +10,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.services.config.desk import Desk
 
+from rltui import paths
 from rltui.base.toml.values import TomlValue
 from rltui.core.experiment.api import Request
 from rltui.errors import ConfigError, ConflictError, RltuiError
+from rltui.services.experiment.files import ExperimentRecord
 
+LAYOUT = paths.shipped_dir("layouts") / "tinyrl.toml"
 TEXT = """\
 # my run
 max_steps = 20   # short
@@ -57,6 +60,22 @@ def test_undo_restores_the_bytes_after_everything_was_forgotten(desk: Desk) -> N
     assert '"y"' in desk.text
     with pytest.raises(ConflictError, match="nothing to redo"):
         desk.redo()
+
+
+def test_nothing_to_undo_says_where_the_edits_of_this_run_are(desk: Desk, own_user: Path) -> None:
+    def listed(name: str, output: Path) -> None:
+        record = ExperimentRecord(name, str(output), str(own_user), (), str(LAYOUT), "generic", 1.0)
+        record.control.write_record(record)
+
+    def hint() -> str | None:
+        with pytest.raises(ConflictError, match="nothing to undo") as refused:
+            desk.undo()
+        return refused.value.hint
+
+    listed("one", desk.control.path.parent)
+    assert hint() == "rltui events lists the edits"
+    listed("two", own_user / "two")
+    assert hint() == "rltui events one lists the edits"
 
 
 def test_undo_keeps_what_others_changed(desk: Desk) -> None:

@@ -24,6 +24,7 @@ from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import replace_files, tidy
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.experiment.journal import Journal
+from rltui.services.experiment.registry import name_if_needed
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import read_own, write_atomically
 
@@ -85,7 +86,10 @@ class EditHistory:
             run = self._control.read_record()
             promotion = hints.PROMOTE_UNDO(run="RUN" if run is None else run.name)
         if record is None:
-            hint = f"to undo the promotion: {promotion}" if promotion else f"{hints.EVENTS} lists the edits"
+            hint = f"to undo the promotion: {promotion}"
+            if not promotion:
+                run = self._control.read_record()
+                hint = f"{hints.EVENTS(name=run and name_if_needed(run.name))} lists the edits"
             raise ConflictError(f"nothing to {action}", hint=hint)
         reasons = [f"undoes an edit by {record.by}: {record.words}"] if record.by else []
         if promotion:
