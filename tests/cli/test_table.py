@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rltui.cli.colour import MARK, strip_style, style, switch
-from rltui.cli.table import Column, table_lines, width_of
+from rltui.cli.table import TableColumn, table_lines, width_of
 
 COLUMNS = (
-    Column("NAME", least=10, cut="middle"),
-    Column("STEP", is_right=True),
-    Column("TAGS", goes=2),
-    Column("GPUS", goes=1),
-    Column("FOLDER", least=8, cut="start", goes=3),
+    TableColumn("NAME", least=10, cut="middle"),
+    TableColumn("STEP", is_right=True),
+    TableColumn("TAGS", goes=2),
+    TableColumn("GPUS", goes=1),
+    TableColumn("FOLDER", least=8, cut="start", goes=3),
 )
 ROWS = (
     ("reverse-text-sweep-lr1e-6", "4/200", "baseline", "2× H200", "/home/ada/outputs/one"),
@@ -56,7 +56,7 @@ def test_columns_in_which_nothing_stands_go() -> None:
 
 def test_what_differs_is_kept_wherever_it_stands() -> None:
     rows = [("reverse-text-a-with-all-the-rest-alike",), ("reverse-text-b-with-all-the-rest-alike",)]
-    lines = table_lines([Column("N", least=8, cut="middle")], rows, width=20)
+    lines = table_lines([TableColumn("N", least=8, cut="middle")], rows, width=20)
     assert ["a-with" in lines[1], "b-with" in lines[2]] == [True, True]
 
 
@@ -68,15 +68,15 @@ def test_lines_by_themselves_are_wrapped_and_wide_signs_count_twice() -> None:
 
 
 def test_cells_are_one_line_of_what_can_be_seen() -> None:
-    assert table_lines([Column()], [("a\nb\x1b[31m",)], width=None) == ["a b␛[31m"]
+    assert table_lines([TableColumn()], [("a\nb\x1b[31m",)], width=None) == ["a b␛[31m"]
 
 
 def test_painted_cells_are_measured_without_their_marks() -> None:
     switch(is_on=True)
     try:
         cell = style("not answering", "bad")
-        wide = table_lines([Column("S", least=5), Column("N")], [(cell, "x")], width=None)
-        narrow = table_lines([Column("S", least=5), Column("N")], [(cell, "x")], width=10)
+        wide = table_lines([TableColumn("S", least=5), TableColumn("N")], [(cell, "x")], width=None)
+        narrow = table_lines([TableColumn("S", least=5), TableColumn("N")], [(cell, "x")], width=10)
     finally:
         switch(is_on=False)
     assert strip_style(wide[1]) == "not answering  x"

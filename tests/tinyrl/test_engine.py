@@ -9,8 +9,8 @@ from tests.tinyrl.conftest import TINY_SHAPE, write_tiny_model
 
 from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.inference.engine import (
+    BatchingEngine,
     Completion,
-    Engine,
     EngineDeadError,
     SamplingParams,
     SlotCache,
@@ -23,21 +23,21 @@ PROMPTS = [[3, 20, 30], [3, 40, 41, 42, 43, 44, 1, 4], [3], [3, 50, 60, 1, 4]] *
 
 
 @pytest.fixture
-def engine(tiny_model: Path) -> Iterator[Engine]:
+def engine(tiny_model: Path) -> Iterator[BatchingEngine]:
     cache = SlotCache(TINY_SHAPE, rows=5, max_len=64, device=torch.device("cpu"))
-    running = Engine(load_model(tiny_model), cache, end_token_id=1)
+    running = BatchingEngine(load_model(tiny_model), cache, end_token_id=1)
     running.start()
     yield running
     running.stop()
 
 
-def generate(engine: Engine, prompts: list[list[int]], params: SamplingParams) -> list[Completion]:
+def generate(engine: BatchingEngine, prompts: list[list[int]], params: SamplingParams) -> list[Completion]:
     sequences = [new_sequence(prompt, params, index) for index, prompt in enumerate(prompts)]
     engine.submit(sequences)
     return [item.future.result(timeout=20) for item in sequences]
 
 
-def test_batched_completions_equal_those_drawn_alone(engine: Engine) -> None:
+def test_batched_completions_equal_those_drawn_alone(engine: BatchingEngine) -> None:
     params = SamplingParams(max_tokens=12, seed=5)
     together = generate(engine, PROMPTS, params)
     for index, prompt in enumerate(PROMPTS):
@@ -47,7 +47,7 @@ def test_batched_completions_equal_those_drawn_alone(engine: Engine) -> None:
     assert len({tuple(item.token_ids) for item in together}) > 1
 
 
-def test_logprobs_are_those_of_a_full_forward_pass(engine: Engine, tiny_model: Path) -> None:
+def test_logprobs_are_those_of_a_full_forward_pass(engine: BatchingEngine, tiny_model: Path) -> None:
     params = SamplingParams(max_tokens=12, temperature=0.7, seed=1, ignore_eos=True)
     model = load_model(tiny_model)
     for prompt, item in zip(PROMPTS, generate(engine, PROMPTS, params), strict=True):
@@ -60,7 +60,7 @@ def test_logprobs_are_those_of_a_full_forward_pass(engine: Engine, tiny_model: P
         assert torch.allclose(torch.tensor(item.logprobs), expected[len(prompt) - 1 :], atol=1e-4, rtol=1e-4)
 
 
-def test_counts_add_up_and_the_cache_is_empty_at_the_end(engine: Engine) -> None:
+def test_counts_add_up_and_the_cache_is_empty_at_the_end(engine: BatchingEngine) -> None:
     completions = generate(engine, PROMPTS, SamplingParams(max_tokens=9, seed=2))
     statistics = engine.statistics
     assert statistics.generation_tokens == sum(len(item.token_ids) for item in completions)
@@ -70,7 +70,7 @@ def test_counts_add_up_and_the_cache_is_empty_at_the_end(engine: Engine) -> None
     assert (statistics.running, statistics.waiting, statistics.used_tokens) == (0, 0, 0)
 
 
-def test_new_weights_change_the_answer(engine: Engine, tmp_path: Path) -> None:
+def test_new_weights_change_the_answer(engine: BatchingEngine, tmp_path: Path) -> None:
     greedy = SamplingParams(max_tokens=15, temperature=0.0, ignore_eos=True)
     before = generate(engine, PROMPTS[:4], greedy)
     write_tiny_model(tmp_path / "other", seed=9)
@@ -78,13 +78,13 @@ def test_new_weights_change_the_answer(engine: Engine, tmp_path: Path) -> None:
     assert generate(engine, PROMPTS[:4], greedy) != before
 
 
-def test_bad_weights_are_refused_and_serving_goes_on(engine: Engine, tmp_path: Path) -> None:
+def test_bad_weights_are_refused_and_serving_goes_on(engine: BatchingEngine, tmp_path: Path) -> None:
     with pytest.raises(TinyrlError, match="cannot load weights"):
         engine.update_weights(tmp_path).result(timeout=20)
     assert len(generate(engine, PROMPTS, SamplingParams(max_tokens=2))) == len(PROMPTS)
 
 
-def test_failure_reaches_everyone_who_waits(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_reaches_everyone_who_waits(engine: BatchingEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 

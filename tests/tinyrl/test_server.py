@@ -30,7 +30,7 @@ from rltui.tinyrl.config import EVAL_OPTIONS, EvalConfig, RlConfig
 from rltui.tinyrl.config_file import load_config, parse_arguments
 from rltui.tinyrl.inference import server as inference
 from rltui.tinyrl.inference.app import Served, build_app
-from rltui.tinyrl.inference.engine import Engine, SlotCache
+from rltui.tinyrl.inference.engine import BatchingEngine, SlotCache
 from rltui.tinyrl.inference.listener import bind
 from rltui.tinyrl.language import ChatTokenizer
 from rltui.tinyrl.model import load_model
@@ -60,7 +60,7 @@ def server(tiny_model: Path) -> Iterator[Server]:
     """What the program serves. Nothing of it may fail unseen: uvicorn logs that."""
     tokenizer = ChatTokenizer(tiny_model)
     cache = SlotCache(TINY_SHAPE, rows=256, max_len=128, device=torch.device("cpu"))
-    engine = Engine(load_model(tiny_model), cache, tokenizer.end_id)
+    engine = BatchingEngine(load_model(tiny_model), cache, tokenizer.end_id)
     app = build_app(Served(engine, tokenizer, str(tiny_model), 0.25))
     failures = logging.handlers.BufferingHandler(1000)
     failures.setLevel(logging.ERROR)

@@ -23,7 +23,7 @@ from rltui.ui.dialogs.base import (
     PlanDialog,
     keys_line,
 )
-from rltui.ui.dialogs.config import ConfigReview, ConflictDialog, Question
+from rltui.ui.dialogs.config import ConfigReview, ConflictDialog, ReviewPrompt
 from rltui.ui.messages import NotifyingApp
 
 PLAN = Plan(action="restart", stop=("trainer",), start=("trainer",))
@@ -55,12 +55,12 @@ CASES: dict[str, tuple[Callable[[], DialogBase[Any]], str, dict[str, object]]] =
         {"enter": True, "y": True, "n": None},
     ),
     "review": (
-        lambda: ConfigReview(EDIT, Question("Write a?"), KnobTable()),
+        lambda: ConfigReview(EDIT, ReviewPrompt("Write a?"), KnobTable()),
         "enter / y: Write · ctrl+r: write + restart · esc: Cancel",
         {"enter": "write", "y": "write", "ctrl+r": "restart", "n": None},
     ),
     "review of what must restart": (
-        lambda: ConfigReview(EDIT, Question("Undo: a?", prefers_restart=True, danger=True), KnobTable()),
+        lambda: ConfigReview(EDIT, ReviewPrompt("Undo: a?", prefers_restart=True, danger=True), KnobTable()),
         "enter: Cancel · y: Write + restart · esc: Cancel · ←: other button",
         {"enter": None, "y": "restart", "n": None},
     ),

@@ -20,7 +20,7 @@ from rltui.errors import RltuiError
 from rltui.services.metrics.store import SeriesReader, SeriesWriter
 from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.plot import Plot
-from rltui.ui.charts.view import View
+from rltui.ui.charts.view import ChartView
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
 
@@ -95,7 +95,7 @@ async def test_the_cursor_reads_all_series_and_goes_to_marks(open_app: Opener) -
         low, high = screen.charts.view.window
         assert high - low == pytest.approx(599 / 4)
         await press(pilot, "0")
-        assert screen.charts.view == View()
+        assert screen.charts.view == ChartView()
 
 
 async def test_a_moment_is_gone_to(open_app: Opener) -> None:

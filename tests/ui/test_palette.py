@@ -22,7 +22,7 @@ from rltui.ui.dialogs.base import EditAgain
 from rltui.ui.dialogs.help import HelpScreen
 from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.messages import NotifyingApp
-from rltui.ui.palette.entries import Kind, PaletteEntry, ranked
+from rltui.ui.palette.entries import EntryKind, PaletteEntry, ranked
 from rltui.ui.palette.screen import Palette, Source, entry_line
 from rltui.ui.screens.checkpoints import CheckpointScreen
 from rltui.ui.screens.config import ConfigScreen
@@ -58,17 +58,27 @@ async def choose(pilot: Pilot[None], typed: str) -> None:
     await press(pilot, "enter")
 
 
-def entry(kind: Kind, label: str, detail: str = "") -> PaletteEntry:
+def entry(kind: EntryKind, label: str, detail: str = "") -> PaletteEntry:
     return PaletteEntry(kind, label, label, lambda: None, detail)
 
 
-RUNS = [entry(Kind.RUN, name) for name in ("l-x-r", "alright", "lrelu", "lr-sweep")]
-KEYS = [entry(Kind.KNOB, key) for key in ("inference.model.name", "orchestrator.model.name", "model.name")]
+RUNS = [entry(EntryKind.RUN, name) for name in ("l-x-r", "alright", "lrelu", "lr-sweep")]
+KEYS = [
+    entry(EntryKind.KNOB, key) for key in ("inference.model.name", "orchestrator.model.name", "model.name")
+]
 IN_FULL = ["model.name", "inference.model.name", "orchestrator.model.name"]
-ACTIONS = [entry(Kind.ACTION, name) for name in ("start", "stop", "zoom")]
-NORDS = [entry(Kind.KNOB, "model.nord"), entry(Kind.THEME, "nord"), entry(Kind.THEME, "dracula")]
-RATES = [entry(Kind.KNOB, "trainer.optim.lr"), entry(Kind.KNOB, "sft.optim.lr")]
-KINDS = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry(Kind.THEME, "nord")]
+ACTIONS = [entry(EntryKind.ACTION, name) for name in ("start", "stop", "zoom")]
+NORDS = [
+    entry(EntryKind.KNOB, "model.nord"),
+    entry(EntryKind.THEME, "nord"),
+    entry(EntryKind.THEME, "dracula"),
+]
+RATES = [entry(EntryKind.KNOB, "trainer.optim.lr"), entry(EntryKind.KNOB, "sft.optim.lr")]
+KINDS = [
+    entry(EntryKind.COMPONENT, "trainer"),
+    entry(EntryKind.KNOB, "trainer.lr"),
+    entry(EntryKind.THEME, "nord"),
+]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +87,8 @@ KINDS = [entry(Kind.COMPONENT, "trainer"), entry(Kind.KNOB, "trainer.lr"), entry
         ([*RUNS, RATES[0]], "lr", (), ["trainer.optim.lr", "lr-sweep", "lrelu", "alright", "l-x-r"]),
         (KEYS, "model.name", (), IN_FULL),
         (KEYS, "Model.Name ", (KEYS[0].name,), IN_FULL),
-        ([entry(Kind.ACTION, "fork", "start another run"), entry(Kind.RUN, "restarted")], "start", (),
-         ["restarted", "fork"]),
+        ([entry(EntryKind.ACTION, "fork", "start another run"), entry(EntryKind.RUN, "restarted")], "start",
+         (), ["restarted", "fork"]),
         (ACTIONS, "", ("action:zoom", "action:stop", "action:gone"), ["zoom", "stop", "start"]),
         (ACTIONS, "st", ("action:stop",), ["stop", "start"]),
         (ACTIONS, "start", ("action:stop",), ["start"]),
@@ -107,7 +117,7 @@ def test_the_best_answer_comes_first(
 @pytest.mark.parametrize("width", [8, 20, 40, 80, 200])
 def test_entry_line_has_the_keys_at_the_right(width: int) -> None:
     line = entry_line(
-        PaletteEntry(Kind.ACTION, "x", "restart" * 4, lambda: None, "Restart what must restart", "r"),
+        PaletteEntry(EntryKind.ACTION, "x", "restart" * 4, lambda: None, "Restart what must restart", "r"),
         ["rest"],
         width,
     )
@@ -137,12 +147,12 @@ class Late:
 
     async def __call__(self) -> list[PaletteEntry]:
         await self.gate.wait()
-        return [entry(Kind.CHECKPOINT, "checkpoint 400")]
+        return [entry(EntryKind.CHECKPOINT, "checkpoint 400")]
 
 
 async def test_what_comes_late_moves_no_cursor() -> None:
     late = Late()
-    async with opened(*(entry(Kind.RUN, f"run {n}4") for n in range(3)), sources=[late]) as (pilot, _):
+    async with opened(*(entry(EntryKind.RUN, f"run {n}4") for n in range(3)), sources=[late]) as (pilot, _):
         await press(pilot, "4", "down")
         before = cursor_name(pilot)
         assert len(shown(pilot)) == 3
@@ -176,8 +186,8 @@ async def test_a_source_that_fails_is_told_and_the_others_are_there() -> None:
 
 
 async def test_a_click_chooses_and_a_click_beside_closes() -> None:
-    zoom = entry(Kind.ACTION, "zoom")
-    async with opened(entry(Kind.ACTION, "stop"), zoom) as (pilot, chosen):
+    zoom = entry(EntryKind.ACTION, "zoom")
+    async with opened(entry(EntryKind.ACTION, "stop"), zoom) as (pilot, chosen):
         await press(pilot, *"zoom")
         await pilot.click(VirtualList, offset=(20, 0))
         await until(pilot, lambda: chosen == [zoom])
@@ -339,8 +349,10 @@ async def test_keys_typed_at_once_are_all_taken(open_app: Opener) -> None:
 
 
 def test_a_letter_is_quick_among_thousands() -> None:
-    entries = [entry(Kind.RUN, f"qwen3-gsm8k-lr-{n}-seed{n % 7}", "done · step 100") for n in range(5000)]
-    entries += [entry(Kind.KNOB, f"trainer.part{n}.key_{n}", "1 · what it means") for n in range(400)]
+    entries = [
+        entry(EntryKind.RUN, f"qwen3-gsm8k-lr-{n}-seed{n % 7}", "done · step 100") for n in range(5000)
+    ]
+    entries += [entry(EntryKind.KNOB, f"trainer.part{n}.key_{n}", "1 · what it means") for n in range(400)]
     for typed in ("l", "lr", "lrs", "lrs7", "xyz"):
         started = time.process_time()
         ranked(entries, typed)

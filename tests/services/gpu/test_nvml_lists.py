@@ -14,7 +14,7 @@ from rltui.core.gpu.account import scaled_to
 from rltui.core.gpu.report import GpuReport
 from rltui.services.gpu.account import GpuOwners
 from rltui.services.gpu.nvml.device import Identity, Partition
-from rltui.services.gpu.nvml.handle import Handle
+from rltui.services.gpu.nvml.handle import NvmlHandle
 from rltui.services.gpu.nvml.values import PID_LIMIT, Entry, listed_bytes, merge_entries
 
 
@@ -107,7 +107,7 @@ def test_pids_of_another_namespace_are_passed_on(reports: Reports) -> None:
     assert held(reports["host_pids"][0]) == [(3456789, 59592671232)]
 
 
-class Scripted(Handle):
+class Scripted(NvmlHandle):
     """A device with one process, whose memory and lists change between calls."""
 
     def __init__(self, *, used: list[int], held: list[int]) -> None:

@@ -15,7 +15,7 @@ from rltui.core.metrics.names import find
 from rltui.core.metrics.series import OWN_SOURCE, Series, SeriesKey
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, log_row
-from rltui.frameworks.progress import Progress
+from rltui.frameworks.progress import ProgressSide
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics.recorder import RunRecorder
@@ -25,7 +25,7 @@ from rltui.services.metrics.store_index import INDEX
 
 PRINTED = answering(
     GENERIC,
-    progress=Progress(
+    progress=ProgressSide(
         log_row=lambda component, line: log_row(component, line.replace("UTC ", "")), log_marks=MARKS
     ),
     files=lambda _: RunFiles(first_step=0),

@@ -12,7 +12,7 @@ from tests.fakes.frameworks import answering
 from rltui.core.metrics.progress import MetricSeries
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
-from rltui.frameworks.progress import Fact, Progress
+from rltui.frameworks.progress import ProgressSide, TitleFact
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.metrics import rows as rows_module
@@ -30,7 +30,7 @@ class Feed:
     """The rows that components print."""
 
     def __init__(self, *marks: str) -> None:
-        framework = answering(GENERIC, progress=Progress(log_row=read_row, log_marks=marks or ("step ",)))
+        framework = answering(GENERIC, progress=ProgressSide(log_row=read_row, log_marks=marks or ("step ",)))
         self.logs: dict[str, Path] = {}
         self.rows = MetricRows(MetricSources((), framework, logs=lambda: self.logs))
 
@@ -94,7 +94,7 @@ def test_a_long_log_is_read_in_pieces_and_what_lies_far_back_not_at_all(
 ) -> None:
     monkeypatch.setattr(rows_module, "LOG_BYTES", 50)
     append(log, b"".join(b"step %03d\n" % number for number in range(100)))
-    framework = answering(GENERIC, progress=Progress(log_row=read_row, log_marks=("step ",)))
+    framework = answering(GENERIC, progress=ProgressSide(log_row=read_row, log_marks=("step ",)))
     logs = {"trainer": log}
     for rows in (
         MetricRows(MetricSources((), framework, logs=lambda: logs), backlog_bytes=200),
@@ -123,11 +123,11 @@ def test_without_a_mark_every_line_is_asked(log: Path) -> None:
 
 SPLIT = answering(
     GENERIC,
-    progress=Progress(
+    progress=ProgressSide(
         facts=(
-            Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
-            Fact("trainer", "loss/mean", "loss {:.3f}"),
-            Fact("sft", "loss/mean", "loss {:.3f}"),
+            TitleFact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
+            TitleFact("trainer", "loss/mean", "loss {:.3f}"),
+            TitleFact("sft", "loss/mean", "loss {:.3f}"),
         ),
         log_row=log_row,
         log_marks=MARKS,

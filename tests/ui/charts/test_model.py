@@ -13,10 +13,10 @@ from rltui.core.metrics.series import Rewind, SeriesKey
 from rltui.ui.charts.captions import line_below
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run
-from rltui.ui.charts.view import View
+from rltui.ui.charts.view import ChartView
 
 REWARD, LOSS, KV = SeriesKey("orch", "reward/mean"), SeriesKey("trainer", "loss/mean"), SeriesKey("e", "kv")
-BY_STEP, BY_TIME = View(), View(by_time=True)
+BY_STEP, BY_TIME = ChartView(), ChartView(by_time=True)
 
 
 def chart(*keys: SeriesKey) -> Chart:
@@ -96,9 +96,9 @@ def test_what_has_only_times_finds_its_steps_by_the_clock_of_the_run() -> None:
 def test_the_cursor_reads_the_nearest_point_of_each_line() -> None:
     values = [math.nan if step == 5 else step / 10 for step in range(1, 11)]
     model = loaded(FakeSeries({REWARD: by_step(values), LOSS: by_step([9.0, 8.0])}), chart(REWARD, LOSS))
-    readings = model.frame(chart(REWARD, LOSS), View(cursor=3.4)).readings
+    readings = model.frame(chart(REWARD, LOSS), ChartView(cursor=3.4)).readings
     assert [(each.label, each.value) for each in readings] == [("reward/mean", 0.3), ("loss/mean", 8.0)]
-    assert math.isnan(model.frame(chart(REWARD), View(cursor=5)).readings[0].value)
+    assert math.isnan(model.frame(chart(REWARD), ChartView(cursor=5)).readings[0].value)
     assert model.moment(3.0, BY_STEP) == pytest.approx((3.0, STARTED + 2 * STEP_S))
 
 
@@ -113,7 +113,7 @@ def test_marks_have_a_place_by_their_step_or_else_by_their_time() -> None:
         (pytest.approx(5), "here"),
     ]
     assert [each.x for each in model.placed_annotations(BY_TIME)] == pytest.approx([4 * STEP_S, 9 * STEP_S])
-    assert model.placed_annotations(View(annotations=False)) == ()
+    assert model.placed_annotations(ChartView(annotations=False)) == ()
     model.annotations = (
         Annotation(STARTED + 4 * STEP_S, 9, AnnotationKind.ALERT, "fell", is_abandoned=True),
         Annotation(STARTED + 9 * STEP_S, 9, AnnotationKind.EDIT, "lr", line_step=2),
@@ -140,31 +140,31 @@ def test_a_chart_of_a_series_that_is_not_there_says_so() -> None:
 @pytest.mark.parametrize(
     ("view", "window"),
     [
-        (View().scale(0.5, (0, 100)), (50, 100)),
-        (View(cursor=20).scale(0.5, (0, 100)), (10, 60)),
-        (View(window=(50, 100)).pan(-0.5, (0, 100)), (25, 75)),
-        (View(window=(50, 100)).pan(5, (0, 100)), (50, 100)),
-        (View(window=(50, 100)).scale(2, (0, 100)), None),
-        (View(window=(1, 3)).scale(0.5, (0, 100)), (1, 3)),
-        (View(window=(50, 60)).read_at(20, (0, 100)), (15, 25)),
-        (View(window=(50, 60)).read_at(1000, (0, 100)), (90, 100)),
-        (View().pan(1, (0, 100)), None),
+        (ChartView().scale(0.5, (0, 100)), (50, 100)),
+        (ChartView(cursor=20).scale(0.5, (0, 100)), (10, 60)),
+        (ChartView(window=(50, 100)).pan(-0.5, (0, 100)), (25, 75)),
+        (ChartView(window=(50, 100)).pan(5, (0, 100)), (50, 100)),
+        (ChartView(window=(50, 100)).scale(2, (0, 100)), None),
+        (ChartView(window=(1, 3)).scale(0.5, (0, 100)), (1, 3)),
+        (ChartView(window=(50, 60)).read_at(20, (0, 100)), (15, 25)),
+        (ChartView(window=(50, 60)).read_at(1000, (0, 100)), (90, 100)),
+        (ChartView().pan(1, (0, 100)), None),
     ],
 )
-def test_what_is_seen_stays_within_the_run(view: View, window: tuple[float, float] | None) -> None:
+def test_what_is_seen_stays_within_the_run(view: ChartView, window: tuple[float, float] | None) -> None:
     assert view.window == window
 
 
 def test_the_cursor_moves_by_cells_each_a_step_at_least_and_goes_to_marks() -> None:
-    view, span = View(), (0.0, 100.0)
+    view, span = ChartView(), (0.0, 100.0)
     assert view.move_cursor(-1, 50, span).cursor == 100, "it begins at the end"
-    assert View(cursor=50).move_cursor(1, 500, span).cursor == 51
-    assert View(cursor=50, by_time=True).move_cursor(1, 500, span).cursor == 50.2
+    assert ChartView(cursor=50).move_cursor(1, 500, span).cursor == 51
+    assert ChartView(cursor=50, by_time=True).move_cursor(1, 500, span).cursor == 50.2
     marks = (-5.0, 10.0, 40.0, 90.0)
     assert view.read_beside(-1, marks, span).cursor == 90
     assert view.read_beside(1, marks, span) == view, "there is none after the end"
-    assert View(cursor=40).read_beside(1, marks, span).cursor == 90
-    assert View(cursor=10).read_beside(-1, marks, span).cursor == 10, "the other one is before the run"
+    assert ChartView(cursor=40).read_beside(1, marks, span).cursor == 90
+    assert ChartView(cursor=10).read_beside(-1, marks, span).cursor == 10, "the other one is before the run"
 
 
 def test_what_happened_is_counted_below_where_alarms_stand_out() -> None:

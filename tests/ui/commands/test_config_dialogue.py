@@ -33,7 +33,7 @@ from rltui.ui.commands.config import ConfigCommands
 from rltui.ui.commands.experiment import ExperimentCommands
 from rltui.ui.dialogs.base import ButtonDialog, ChoiceMenu, EditAgain, PendingDialog, PlanDialog
 from rltui.ui.dialogs.config import ConfigReview, ConflictDialog
-from rltui.ui.dialogs.knob_editor import Decision, EditCheck, KnobEditor
+from rltui.ui.dialogs.knob_editor import EditCheck, EditDecision, KnobEditor
 
 FILE = "/work/rl.toml"
 COLLECTED = {BATCH: 128}
@@ -82,9 +82,9 @@ class Desk:
         return dialog
 
 
-def writes() -> Callable[[KnobEditor], Decision]:
+def writes() -> Callable[[KnobEditor], EditDecision]:
     """A person who writes 128 in the editor of the batch size."""
-    return lambda editor: Decision(Request(action="set", edits=COLLECTED, base=BASE), "write")
+    return lambda editor: EditDecision(Request(action="set", edits=COLLECTED, base=BASE), "write")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rltui.cli.new_run import request_of, requested_config
 from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.cli.progress import working
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import TableColumn, print_table
 from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.frameworks import launchers
@@ -171,5 +171,6 @@ def print_planned(requests: Sequence[QueueRequest], arguments: Arguments) -> Non
         return
     print(f"{count_text(len(runs), 'run')}, nothing was queued:")
     print_table(
-        (Column("NAME", least=16, cut="middle"), Column("WHAT", least=16)), [(*run.values(),) for run in runs]
+        (TableColumn("NAME", least=16, cut="middle"), TableColumn("WHAT", least=16)),
+        [(*run.values(),) for run in runs],
     )

@@ -17,8 +17,7 @@ from typing import Literal, NamedTuple
 from rltui.base.text import truncate
 from rltui.cli.colour import strip_style, style, style_like
 from rltui.cli.terminal import displayable
-from rltui.views.table import Cell, Cut
-from rltui.views.table import Column as ViewColumn
+from rltui.views.table import Cell, Column, Cut
 from rltui.views.table import Row as Resource
 
 _GAP = 2
@@ -31,7 +30,7 @@ Row = Sequence[str] | str
 """Cells; or a line by itself, across all columns."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """Alignment of a column's cells, and when they give way."""
 
     heading: str = ""
@@ -55,19 +54,19 @@ def room(stream_name: Literal["stdout", "stderr"] = "stdout") -> int | None:
     return max(_LEAST_ROOM, min(filter(None, widths), default=80))
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Row], *, indent: str = "") -> None:
+def print_table(columns: Sequence[TableColumn], rows: Iterable[Row], *, indent: str = "") -> None:
     lines = table_lines(columns, rows, width=room(), indent=indent)
     if lines:
         print("\n".join(lines))
 
 
-def print_view(columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float) -> None:
+def print_view(columns: Sequence[Column[Resource]], rows: Iterable[Resource], now: float) -> None:
     """A resource, in these columns of its view."""
     print_table(view_shapes(columns), view_cells(columns, rows, now))
 
 
 def view_lines(
-    columns: Sequence[ViewColumn[Resource]],
+    columns: Sequence[Column[Resource]],
     rows: Iterable[Resource],
     now: float,
     *,
@@ -77,16 +76,14 @@ def view_lines(
     return table_lines(view_shapes(columns), view_cells(columns, rows, now), width=width, indent=indent)
 
 
-def view_shapes(columns: Sequence[ViewColumn[Resource]]) -> list[Column]:
+def view_shapes(columns: Sequence[Column[Resource]]) -> list[TableColumn]:
     return [
-        Column(column.title.upper(), column.is_right, column.least, column.cut, column.goes)
+        TableColumn(column.title.upper(), column.is_right, column.least, column.cut, column.goes)
         for column in columns
     ]
 
 
-def view_cells(
-    columns: Sequence[ViewColumn[Resource]], rows: Iterable[Resource], now: float
-) -> list[list[str]]:
+def view_cells(columns: Sequence[Column[Resource]], rows: Iterable[Resource], now: float) -> list[list[str]]:
     return [[paint_cell(column.cell(row, now)) for column in columns] for row in rows]
 
 
@@ -98,11 +95,11 @@ def paint_cell(cell: Cell) -> str:
 def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """A line per row, whatever the width; the first row is the head."""
     head, *body = rows
-    return table_lines([Column(title) for title in head], body, width=None)
+    return table_lines([TableColumn(title) for title in head], body, width=None)
 
 
 def table_lines(
-    columns: Sequence[Column], rows: Iterable[Row], *, width: int | None, indent: str = ""
+    columns: Sequence[TableColumn], rows: Iterable[Row], *, width: int | None, indent: str = ""
 ) -> list[str]:
     """A line for each row, in `width` characters if given. Headings stand above the first row with cells."""
     plain_rows = [row if isinstance(row, str) else [_one_line(cell) for cell in row] for row in rows]
@@ -171,7 +168,7 @@ def _one_line(cell: str) -> str:
 
 
 def _fit(
-    columns: Sequence[Column], head: Sequence[str], cells: Sequence[Sequence[str]], available: int | None
+    columns: Sequence[TableColumn], head: Sequence[str], cells: Sequence[Sequence[str]], available: int | None
 ) -> tuple[list[int], dict[int, int]]:
     """Indices of the columns that are shown, and the width of each."""
     every = range(len(columns))
@@ -203,7 +200,7 @@ def _fit(
     return visible, widths
 
 
-def _column(column: Column, cells: Sequence[str], width: int) -> list[str]:
+def _column(column: TableColumn, cells: Sequence[str], width: int) -> list[str]:
     long = [strip_style(cell) for cell in cells if width_of(cell) > width]
     if not long:
         return list(cells)
@@ -232,7 +229,7 @@ def _cut(text: str, width: int, side: str, common: int) -> str:
     return text
 
 
-def _align(column: Column, cell: str, width: int) -> str:
+def _align(column: TableColumn, cell: str, width: int) -> str:
     space = " " * (width - width_of(cell))
     return f"{space}{cell}" if column.is_right else f"{cell}{space}"
 

@@ -12,12 +12,12 @@ from rltui.errors import UsageError
 from rltui.frameworks.config import ConfigSide
 from rltui.frameworks.engines.base import Engine
 from rltui.frameworks.engines.vllm import VLLM
-from rltui.frameworks.evaluation import Evaluation
+from rltui.frameworks.evaluation import EvaluationSide
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.launch import LaunchSide
-from rltui.frameworks.progress import Progress
+from rltui.frameworks.progress import ProgressSide
 from rltui.frameworks.run_settings import RunSettings
 from rltui.frameworks.servers import ServersSide
 
@@ -98,7 +98,7 @@ class Framework:
     """Packages that its programs need in the interpreter of rltui, which runs them."""
     engine: Engine = VLLM
     """The inference server that its programs start, or that a run is sent to."""
-    progress: Progress = Progress()
+    progress: ProgressSide = ProgressSide()
     failures: Sequence[FailurePattern] = COMMON
     signs: tuple[str, ...] = ()
     """Names in the output folder, with `/` and wildcards, any of which shows that this framework wrote a run
@@ -114,7 +114,7 @@ class Framework:
     servers: ServersSide = ServersSide()
     run: RunSettings = RunSettings()
     gpu_needs: GpuNeeds = GpuNeeds()
-    evaluation: Evaluation
+    evaluation: EvaluationSide
 
     given: Given = Given()
     make: Callable[[Given], Framework] | None = None

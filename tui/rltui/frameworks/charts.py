@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class HelmChart:
     framework: str
     """Id of the framework in whose checkout it is."""
     folder: Path
@@ -20,7 +20,7 @@ class Chart:
     """Name of the shipped layout that those of its releases are made from."""
 
 
-CHART = Chart(
+CHART = HelmChart(
     "prime-rl",
     Path("k8s/prime-rl"),
     selector="app=prime-rl",

@@ -56,7 +56,7 @@ class EvalCall:
     results: str
     """Absolute path of an empty folder for its samples and other output."""
     programs: Mapping[str, Program] = field(default_factory=dict)
-    """Name → program, for the installed ones of `Evaluation.packages`."""
+    """Name → program, for the installed ones of `EvaluationSide.packages`."""
     key_variable: str = ""
     """Environment variable with the key of its API; empty: it wants none."""
 
@@ -77,7 +77,7 @@ class EvalCommand:
 
 
 def named_model(title: str) -> Callable[[ConfigFiles, RunContext, EvalTarget], EvalModel]:
-    """The models of a framework that only knows those that a person names: `Evaluation.model`."""
+    """The models of a framework that only knows those that a person names: `EvaluationSide.model`."""
 
     def model(_: ConfigFiles, __: RunContext, target: EvalTarget) -> EvalModel:
         if target.kind == "model":
@@ -88,7 +88,7 @@ def named_model(title: str) -> Callable[[ConfigFiles, RunContext, EvalTarget], E
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class EvaluationSide:
     """The answers about the models of a run, the servers of them, and the evaluators."""
 
     begins_with: Literal["base", "sft"] = "base"

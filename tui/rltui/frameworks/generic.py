@@ -19,11 +19,11 @@ from rltui.core.logs.failure_cause import LONGEST_LINE
 from rltui.core.metrics.progress import MetricNames
 from rltui.frameworks.base import Framework, Given
 from rltui.frameworks.config import ConfigSide
-from rltui.frameworks.evaluation import Evaluation, named_model
+from rltui.frameworks.evaluation import EvaluationSide, named_model
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import CONFIG, LaunchSide, PortKnob, common_values
 from rltui.frameworks.plain_knobs import ANY_COMPONENT, kind_of, plain_knob
-from rltui.frameworks.progress import Fact, Progress
+from rltui.frameworks.progress import ProgressSide, TitleFact
 from rltui.frameworks.run_settings import RunSettings
 
 FIRST_PORT = 8000
@@ -51,11 +51,11 @@ class _OfLayout:
         }
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ProgressSide:
         if not self._patterns:
-            return Progress()
+            return ProgressSide()
         names = MetricNames(trainer_step=COMPLETED)
-        return Progress(names, tuple(self._facts()), self._log_row, log_marks=("",))
+        return ProgressSide(names, tuple(self._facts()), self._log_row, log_marks=("",))
 
     def knobs(self, files: ConfigFiles) -> tuple[Knob, ...]:
         """One knob per scalar; with several files, its name begins with the file's role."""
@@ -124,11 +124,11 @@ class _OfLayout:
             (name for name, names_ in self._groups.items() if "loss" in names_), list(self._groups)[-1]
         )
 
-    def _facts(self) -> Iterator[Fact]:
-        yield Fact(self._completing, COMPLETED, "step {:.0f}")
+    def _facts(self) -> Iterator[TitleFact]:
+        yield TitleFact(self._completing, COMPLETED, "step {:.0f}")
         for name, group_names in self._groups.items():
             yield from (
-                Fact(name, _HEADLINES[key], f"{key} {{:.3f}}")
+                TitleFact(name, _HEADLINES[key], f"{key} {{:.3f}}")
                 for key in ("reward", "loss")
                 if key in group_names
             )
@@ -185,7 +185,7 @@ def _make(given: Given) -> Framework:
         config=ConfigSide(role=_role, knobs=of_layout.knobs),
         launch=LaunchSide(template_values=of_layout.template_values, ports=lambda _: of_layout.ports),
         run=RunSettings(output_dir=_output_dir, max_steps=_max_steps),
-        evaluation=Evaluation(model=named_model(title)),
+        evaluation=EvaluationSide(model=named_model(title)),
         given=given,
         make=_make,
         reads_layout=True,

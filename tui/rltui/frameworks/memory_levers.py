@@ -6,9 +6,9 @@ Only those that a config has are offered, so this one table serves every framewo
 
 from __future__ import annotations
 
-from rltui.core.gpu.advice import Lever, Role
+from rltui.core.gpu.advice import Lever, LeverRole
 
-_TRAINING: tuple[Role, ...] = ("trainer", "sft")
+_TRAINING: tuple[LeverRole, ...] = ("trainer", "sft")
 _RUNNING = frozenset({"allocation", "other"})
 _ENGINE = _RUNNING | {"warm_up", "graph_capture"}
 _LITTLE_CACHE = frozenset({"no_kv_cache", "kv_cache_small"})

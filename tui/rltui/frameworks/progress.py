@@ -15,7 +15,7 @@ LogRow = Callable[[str, str], Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class TitleFact:
     """A number for a pane's title, from the metrics."""
 
     component: str
@@ -30,11 +30,11 @@ def _no_row(component: str, line: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProgressSide:
     """The default: a metrics file alone shows it."""
 
     names: MetricNames = MetricNames()
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[TitleFact, ...] = ()
     log_row: LogRow = _no_row
     log_marks: tuple[str, ...] = ()
     """Texts one of which is in every line that `log_row` parses: other lines are not even decoded. Empty if

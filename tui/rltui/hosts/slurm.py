@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rltui.hosts.remote_runner import RemoteRunner, is_set_within
-from rltui.hosts.slurm_submission import Commands, Submission
+from rltui.hosts.slurm_submission import SlurmCommands, Submission
 from rltui.services.hosts import slurm
 from rltui.services.hosts.job_status import JobStatus
 
@@ -36,7 +36,7 @@ class _JobRunner:
         self._runner = runner
         self._spec = runner.host
         self._script = runner.folder / slurm.SCRIPT_FILE
-        self._commands = Commands(runner)
+        self._commands = SlurmCommands(runner)
         self._own_output = runner.folder / slurm.LOG_FILE
         self._output: _Output | None = None
         self._last_job: slurm.Job | None = None

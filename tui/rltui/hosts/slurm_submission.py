@@ -37,7 +37,7 @@ class _Answer:
     errors: str
 
 
-class Commands:
+class SlurmCommands:
     """SLURM's commands; reports whether they are answered."""
 
     def __init__(self, runner: RemoteRunner) -> None:
@@ -106,7 +106,7 @@ class Commands:
 
 
 class Submission:
-    def __init__(self, runner: RemoteRunner, commands: Commands) -> None:
+    def __init__(self, runner: RemoteRunner, commands: SlurmCommands) -> None:
         self._runner = runner
         self._spec = runner.host
         self._script = runner.folder / slurm.SCRIPT_FILE

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 Details = list[tuple[str, Sequence[str]]]
 """Labels, and the texts behind each; a text may be empty."""
-Kind = Literal["text", "words", "number", "steps", "time", "age", "seconds", "bytes", "flag", "config"]
+ColumnKind = Literal["text", "words", "number", "steps", "time", "age", "seconds", "bytes", "flag", "config"]
 """Kind of a column's values. `words`: several texts; `steps`, `seconds` and `bytes` are numbers of those;
 `age`: a time that is displayed as how long ago it was; `config`: any TOML value.
 """
 
-_LEFT: frozenset[Kind] = frozenset({"text", "words", "config"})
+_LEFT: frozenset[ColumnKind] = frozenset({"text", "words", "config"})
 _NAME = re.compile(r"[A-Za-z_][\w.\-/]*")
 _TREND_WIDTH = 12
 _COMMIT_LETTERS = 9
@@ -62,7 +62,7 @@ class RunColumn:
     id: str
     """Name that people type: `reward`, `reward.best`, `optim.lr`."""
     heading: str
-    kind: Kind
+    kind: ColumnKind
     paths: Sequence[RowPath] = ()
     """The places of its value in a row: the first that has one counts. An empty text is none."""
     computed: Callable[[RunRow], Any] | None = None
@@ -149,7 +149,7 @@ def _value_at(row: RunRow, path: RowPath) -> Any:  # noqa: ANN401 - whatever sta
 
 def _field(
     id_: str,
-    kind: Kind,
+    kind: ColumnKind,
     about: str,
     *paths: RowPath,
     widest: int = 24,

@@ -15,7 +15,7 @@ from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.knobs import read_table
 from rltui.cli.output import print_json
 from rltui.cli.status_text import read_status
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import TableColumn, print_table
 from rltui.core import hints
 from rltui.core.experiment.states import ALIVE_STATES
 from rltui.errors import UsageError
@@ -191,5 +191,5 @@ def _print_keys(before: str, after: str, changes: Sequence[tuple[dict[str, Any],
         note = "set by rltui, not by the file" if row.get("overridden") else ""
         change = f"{style(toml_text(old), 'removed')} → {style(toml_text(new), 'added')}"
         rows.append((row["key"], change, f"{readers}  {note}".strip()))
-    columns = (Column(least=24, cut="start"), Column(least=20), Column(least=10, goes=1))
+    columns = (TableColumn(least=24, cut="start"), TableColumn(least=20), TableColumn(least=10, goes=1))
     print_table(columns, rows, indent="  ")

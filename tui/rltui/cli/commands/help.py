@@ -8,7 +8,7 @@ from rltui.cli.command import Arguments, argument, command, flag, split
 from rltui.cli.command_help import help_text
 from rltui.cli.help_pages import page, topics
 from rltui.cli.parser import unknown_words
-from rltui.cli.table import Column, print_table, room, wrap
+from rltui.cli.table import TableColumn, print_table, room, wrap
 from rltui.core import hints
 from rltui.core.command_list import SENTENCES
 from rltui.errors import UsageError
@@ -34,7 +34,7 @@ def show_help(arguments: Arguments) -> int:
 
         print_manual()
     elif not topic:
-        columns = (Column("TOPIC"), Column("ABOUT", least=20))
+        columns = (TableColumn("TOPIC"), TableColumn("ABOUT", least=20))
         print_table(columns, [(style(name, "key"), title) for name, title in pages.items()])
         print(f"{hints.HELP_TOPIC}; {hints.HELP_COMMAND}; all commands: {hints.COMMANDS}, {hints.MAN}")
     elif topic in pages:

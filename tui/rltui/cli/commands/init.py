@@ -16,7 +16,7 @@ from rltui.base.toml.values import format_value
 from rltui.cli.arguments import json_flag
 from rltui.cli.command import Arguments, argument, choice, command, flag, repeatable
 from rltui.cli.output import print_json
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import TableColumn, print_table
 from rltui.cli.terminal import confirm, prompt
 from rltui.core import hints
 from rltui.core.config.knobs import split_assignment
@@ -108,7 +108,11 @@ def _list_layouts(*, as_json: bool) -> int:
         ]
         print_json(documents)
         return 0
-    columns = (Column("LAYOUT"), Column("TITLE", least=20), Column("FILE", least=16, cut="start", goes=1))
+    columns = (
+        TableColumn("LAYOUT"),
+        TableColumn("TITLE", least=20),
+        TableColumn("FILE", least=16, cut="start", goes=1),
+    )
     print_table(columns, [(name, layout.title, _short_path(path)) for name, layout, path in rows])
     return 0
 

@@ -17,7 +17,7 @@ from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status, read_status
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import TableColumn, print_table
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.experiment.states import Role
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from rltui.services.hosts.kube import Pod
 
 _PODS = (
-    Column("POD", least=16, cut="middle"),
-    Column("STATE"),
-    Column("INSIDE", least=12, goes=1),
-    Column("RESTARTS", is_right=True, goes=2),
-    Column("NODE", least=8, cut="middle", goes=3),
-    Column("WHY", least=20),
+    TableColumn("POD", least=16, cut="middle"),
+    TableColumn("STATE"),
+    TableColumn("INSIDE", least=12, goes=1),
+    TableColumn("RESTARTS", is_right=True, goes=2),
+    TableColumn("NODE", least=8, cut="middle", goes=3),
+    TableColumn("WHY", least=20),
 )
 
 

@@ -10,7 +10,7 @@ from rltui import paths
 from rltui.cli.arguments import JSON, KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json
-from rltui.cli.table import Column, Row, print_table
+from rltui.cli.table import Row, TableColumn, print_table
 
 if TYPE_CHECKING:
     from rltui.ui.actions import Action
@@ -61,7 +61,11 @@ def _list(path: Path, arguments: Arguments) -> None:
     if not listed:
         print("no key has all these words")
         return
-    columns = (Column("KEY"), *((Column("ACTION"),) if arguments.ids else ()), Column("WHAT", least=24))
+    columns = (
+        TableColumn("KEY"),
+        *((TableColumn("ACTION"),) if arguments.ids else ()),
+        TableColumn("WHAT", least=24),
+    )
     rows: list[Row] = []
     for scope in actions.Scope:
         of_scope = [_row(action, has_id=arguments.ids) for action in listed if action.scope is scope]

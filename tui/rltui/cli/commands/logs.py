@@ -23,7 +23,7 @@ from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, SINCE, UNTIL, json_flag, l
 from rltui.cli.choosing import Target, attempt_of, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.output import print_json, print_json_stream
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import TableColumn, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
 from rltui.core.logs.lines import Level, LineFilter, detect_level, parse_level
@@ -39,11 +39,11 @@ _DEFAULT_FOLLOWED_LINES = 20
 _DEFAULT_LINES = 1000
 """Lines of a whole log, where nobody says how many."""
 _LOGS = (
-    Column("COMPONENT"),
-    Column("ATTEMPT", is_right=True),
-    Column("AGE", is_right=True),
-    Column("SIZE", is_right=True),
-    Column("FILE", least=16, cut="start", goes=1),
+    TableColumn("COMPONENT"),
+    TableColumn("ATTEMPT", is_right=True),
+    TableColumn("AGE", is_right=True),
+    TableColumn("SIZE", is_right=True),
+    TableColumn("FILE", least=16, cut="start", goes=1),
 )
 _BATCH_LINES = 500
 """Written at a time, where nobody waits for each."""

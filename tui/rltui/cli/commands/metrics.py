@@ -19,7 +19,7 @@ from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, limit_option, positive
 from rltui.cli.choosing import Target, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.output import print_csv, print_json
-from rltui.cli.table import Column, print_table, room, table_lines, width_of
+from rltui.cli.table import TableColumn, print_table, room, table_lines, width_of
 from rltui.core import hints
 from rltui.core.metrics.curve import curve_rows
 from rltui.core.metrics.names import CONCEPTS, MetricConcept, find_all, label_of
@@ -36,13 +36,13 @@ _WIDEST_PLOT = 100
 _LABEL_WIDTH = 9
 
 _SUMMARY = (
-    Column("METRIC", least=14, cut="middle"),
-    Column("NEWEST", is_right=True),
-    Column("AT", is_right=True, goes=3),
-    Column("LOWEST", is_right=True, goes=2),
-    Column("HIGHEST", is_right=True, goes=1),
-    Column("POINTS", is_right=True, goes=4),
-    Column("SERIES", least=12, cut="start", goes=5),
+    TableColumn("METRIC", least=14, cut="middle"),
+    TableColumn("NEWEST", is_right=True),
+    TableColumn("AT", is_right=True, goes=3),
+    TableColumn("LOWEST", is_right=True, goes=2),
+    TableColumn("HIGHEST", is_right=True, goes=1),
+    TableColumn("POINTS", is_right=True, goes=4),
+    TableColumn("SERIES", least=12, cut="start", goes=5),
 )
 
 
@@ -334,7 +334,9 @@ def _table(lines: Sequence[_Line], arguments: Arguments) -> list[str]:
             for value, line in zip(values, lines, strict=True)
         )
         cells.append(["" if step == NO_STEP else str(step), _clock(when), *numbers])
-    text_lines = table_lines([Column(heading, is_right=True) for heading in cells[0]], cells[1:], width=None)
+    text_lines = table_lines(
+        [TableColumn(heading, is_right=True) for heading in cells[0]], cells[1:], width=None
+    )
     width = room()
     if width is not None and max(map(width_of, text_lines)) > width:
         return []
@@ -402,7 +404,7 @@ def _write_drawing(
     from rltui.ui.charts.catalog import Chart
     from rltui.ui.charts.export import svg
     from rltui.ui.charts.model import ChartModel, Run  # brings numpy
-    from rltui.ui.charts.view import View
+    from rltui.ui.charts.view import ChartView
 
     labels = tuple(line.label for line in lines) if len(lines) > 1 else ()
     units = {line.unit for line in lines}
@@ -417,10 +419,10 @@ def _write_drawing(
     model = ChartModel([Run("", reader)])
     model.load([chart])
     model.annotations = annotations_of(JournalFeed(record.control.journal_file).read())
-    view = View(by_time=not any(line.has_steps for line in lines))
+    view = ChartView(by_time=not any(line.has_steps for line in lines))
     full_span = model.full_span(view)
     if arguments.limit is not None and not view.by_time:
-        view = View(window=(max(full_span[0], full_span[1] - max(1, arguments.limit - 1)), full_span[1]))
+        view = ChartView(window=(max(full_span[0], full_span[1] - max(1, arguments.limit - 1)), full_span[1]))
     try:
         Path(arguments.svg).write_text(svg(model.frame(chart, view), record.name))
     except OSError as error:

@@ -146,7 +146,7 @@ class TableUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutUpdate:
+class RolloutChanges:
     """Changes of the rollouts in a folder since the last poll."""
 
     behind: bool
@@ -181,7 +181,7 @@ class RolloutFeed:
     @remote_method
     def poll(
         self, shown: BatchKey | None, known_mark: TableMark, budget_s: float, mark: str
-    ) -> RolloutUpdate:
+    ) -> RolloutChanges:
         """Read on for `budget_s`; what is new to an end that has `known_mark` of the batch `shown`."""
         source = self._source
         has_more = source.poll(shown, budget_s)
@@ -189,7 +189,7 @@ class RolloutFeed:
         now = f"{zlib.crc32(repr(batches).encode(errors='replace')):08x}"
         table, blob = (None, b"") if shown is None else new_rows(source.table(shown), known_mark)
         new_batches = None if now == mark else tuple(batches)
-        return RolloutUpdate(has_more, source.problem, now, new_batches, table, blob)
+        return RolloutChanges(has_more, source.problem, now, new_batches, table, blob)
 
     @remote_method
     def table(self, shown: BatchKey, known_mark: TableMark) -> TableUpdate:

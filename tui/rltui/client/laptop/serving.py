@@ -39,6 +39,6 @@ def serve(read_fd: int, write_fd: int) -> None:
             hint="use it from there: rltui --host HOST",
         ) from error
     if (peer.link, peer.api) == (OURS.link, OURS.api):  # else the other end says so
-        from rltui.client.laptop.session import Session  # after the hello: it takes long to load
+        from rltui.client.laptop.session import LinkSession  # after the hello: it takes long to load
 
-        asyncio.run(Session(frames).serve())
+        asyncio.run(LinkSession(frames).serve())

@@ -19,7 +19,7 @@ from rltui.errors import NotFoundError, RltuiError, UsageError
 logger = logging.getLogger(__name__)
 
 
-class Session:
+class LinkSession:
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
         self._tasks: dict[int, asyncio.Task[None]] = {}

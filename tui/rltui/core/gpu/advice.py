@@ -13,7 +13,7 @@ from rltui.core.config.report import KnobInfo
 from rltui.core.gpu.budget import passing_utilization
 from rltui.core.gpu.report import OutOfMemory
 
-Role = Literal["trainer", "sft", "inference"]
+LeverRole = Literal["trainer", "sft", "inference"]
 
 Move = Literal["halve", "turn_on", "fit_length", "lower_share", "raise_share"]
 """halve: a whole number. turn_on: a switch, or a number that is not set. fit_length: down to the length that
@@ -27,7 +27,7 @@ class Lever:
     Knobs are named by the end of their dotted path: `data.seq_len` is `sft.data.seq_len` as well.
     """
 
-    roles: tuple[Role, ...]
+    roles: tuple[LeverRole, ...]
     move: Move
     knobs: tuple[str, ...]
     """Alternatives: the first one that the config has is changed."""
@@ -52,7 +52,7 @@ _ENGINE_KINDS = frozenset(
 """Kinds that only an engine reports."""
 
 
-def _role_of(failure: MemoryFailure) -> Role | None:
+def _role_of(failure: MemoryFailure) -> LeverRole | None:
     """The role of the component: by what it printed, else by its id; `None` if neither tells."""
     if failure.memory.kind in _ENGINE_KINDS:
         return "inference"
@@ -65,7 +65,7 @@ def _role_of(failure: MemoryFailure) -> Role | None:
 
 
 def _find(
-    failure: MemoryFailure, names: Iterable[str], *, role: Role, readers: Iterable[str] = ()
+    failure: MemoryFailure, names: Iterable[str], *, role: LeverRole, readers: Iterable[str] = ()
 ) -> KnobInfo | None:
     """The knob of the first name that the config has, in no table of another role; one that is set goes
     first.
@@ -128,7 +128,7 @@ class MemoryFailure:
     """Most that the trainer on that device held in its last attempt."""
 
 
-def _edits_of(lever: Lever, role: Role, failure: MemoryFailure, readers: Sequence[str]) -> Edits:
+def _edits_of(lever: Lever, role: LeverRole, failure: MemoryFailure, readers: Sequence[str]) -> Edits:
     """The values to write; empty if the config has no such knob, or there is nothing to gain."""
     if any(_is_on(name, role, failure) for name in lever.unless):
         return {}
@@ -176,7 +176,7 @@ def _fitting(knob: KnobInfo, possible: int | None) -> int | None:
     return possible if is_valid else None
 
 
-def _halved_together(lever: Lever, role: Role, failure: MemoryFailure, readers: Sequence[str]) -> Edits:
+def _halved_together(lever: Lever, role: LeverRole, failure: MemoryFailure, readers: Sequence[str]) -> Edits:
     """Halve the value that the component uses, and lower the ones that must not exceed it.
 
     A value is changed where it is written: prime-rl of summer 2026 refuses a shared key that differs from the
@@ -254,13 +254,13 @@ def _share(knob: KnobInfo) -> float | None:
     return float(value) if is_number(value) else None
 
 
-def _is_on(name: str, role: Role, failure: MemoryFailure) -> bool:
+def _is_on(name: str, role: LeverRole, failure: MemoryFailure) -> bool:
     knob = _find(failure, [name], role=role)
     return knob is not None and knob.value not in (None, False)
 
 
 MOST_ADVISED = 4
-_TRAINING: tuple[Role, ...] = ("trainer", "sft")
+_TRAINING: tuple[LeverRole, ...] = ("trainer", "sft")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from rltui.core.gpu.budget import (
     largest_passing_utilization,
     utilization_within,
 )
-from rltui.core.gpu.report import GpuDevice, GpuReservation, Verdict
+from rltui.core.gpu.report import ForecastVerdict, GpuDevice, GpuReservation
 from rltui.core.gpu.training import TrainingNeed
 
 MARGIN_BYTES = GIB
@@ -141,7 +141,7 @@ class DevicePlan:
 class Forecast:
     """The effect of a component's start on one device."""
 
-    verdict: Verdict
+    verdict: ForecastVerdict
     plan: DevicePlan
     user: MemoryUser
     cache: KvCache | None = None
@@ -261,7 +261,7 @@ def _forecast(plan: DevicePlan, user: MemoryUser) -> Forecast | None:
 def _of_engine(plan: DevicePlan, user: MemoryUser, engine: EngineMemory) -> Forecast:
     """With the first problem that the engine's start will meet."""
     peak, remaining = plan.trainers_peak, plan.left_bytes(user, engine)
-    verdict: Verdict = "fits"
+    verdict: ForecastVerdict = "fits"
     suggested: float | None = None
     safe, cache = plan.safe_utilization(user, engine), engine.kv_cache(plan.usable_bytes)
     # vLLM starts only if its whole budget is free, even if it would need less

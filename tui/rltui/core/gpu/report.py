@@ -176,7 +176,7 @@ class GpuDevice(Value):
         return None if self.free_bytes is None else max(0, self.free_bytes - self.claimed_bytes)
 
 
-Verdict = Literal["fits", "will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown"]
+ForecastVerdict = Literal["fits", "will_refuse", "no_kv_cache", "trainer_short", "trainer_tight", "unknown"]
 """will_refuse: vLLM's start check fails. no_kv_cache: it starts, and has no room for keys and values.
 trainer_short: the engine fits, and leaves the trainer less than it is known to need. trainer_tight: what the
 trainer needs is not known, and the engine leaves it little.
@@ -186,7 +186,7 @@ trainer needs is not known, and the engine leaves it little.
 class MemoryVerdict(Value):
     """Outcome on a device if the components in question start with the config as it is."""
 
-    verdict: Verdict
+    verdict: ForecastVerdict
     text: str
     """One line with the sizes: `inference needs 71.9 GiB free, 60.1 are free`."""
     component: str

@@ -14,7 +14,7 @@ from pathlib import Path
 from re import Pattern
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-Kind = Literal["train", "eval", "live"]
+BatchKind = Literal["train", "eval", "live"]
 NO_STEP = -1
 ALL = "all"
 """Part of a step: every sample that was collected for it, including those that no batch took."""
@@ -23,7 +23,7 @@ ABANDONED = "abandoned"
 
 
 class BatchKey(NamedTuple):
-    kind: Kind
+    kind: BatchKind
     step: int = NO_STEP
     part: str = ""
     """`ALL`, `ABANDONED`, the folder of an evaluation; empty: the samples that the step was trained or

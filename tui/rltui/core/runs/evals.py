@@ -19,7 +19,7 @@ COMPONENT, SERVER = "eval", "eval-server"
 """Ids of the manual components that run the evaluator and, where need be, a server for it."""
 
 TargetKind = Literal["now", "checkpoint", "model", "base", "sft"]
-Verdict = Literal["ok", "failed", "truncated", "empty"]
+EvalVerdict = Literal["ok", "failed", "truncated", "empty"]
 
 
 class EvalTarget(Value):
@@ -97,7 +97,7 @@ class Evaluation(Value):
     failed_frac: float = 0.0
     input_tokens: int | None = None
     """Tokens of the longest prompt, or of a whole conversation if it has turns."""
-    verdict: Verdict
+    verdict: EvalVerdict
     words: str = ""
     results: str = ""
     """Folder with its samples."""
@@ -313,7 +313,9 @@ _NEARLY_ALL_FRAC = 0.9
 """The same for truncated ones; a model that often rambles, as base models do, is still compared."""
 
 
-def verdict(stats: EvalStatistics, request: EvalRequest, evaluator_error: str = "") -> tuple[Verdict, str]:
+def verdict(
+    stats: EvalStatistics, request: EvalRequest, evaluator_error: str = ""
+) -> tuple[EvalVerdict, str]:
     """The worth of the results, and the reason in words. `evaluator_error`: how the evaluator failed, if it
     did.
     """

@@ -19,20 +19,20 @@ from rltui.frameworks.prime_rl.evaluation import evaluation_of
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.gpu_needs import gpu_needs_of
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
-from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.run_settings import WRITERS, run_settings_of
 from rltui.frameworks.prime_rl.servers import PrimeRlServers
 from rltui.frameworks.prime_rl.tables import table_problems
-from rltui.frameworks.progress import Progress
+from rltui.frameworks.progress import ProgressSide
 from rltui.frameworks.schemas import Grammar, SchemaConfig
 
-_PROGRESS = Progress(facts=log_lines.FACTS, log_row=log_lines.log_row, log_marks=log_lines.MARKS)
+_PROGRESS = ProgressSide(facts=log_lines.FACTS, log_row=log_lines.log_row, log_marks=log_lines.MARKS)
 """The same in every generation: only the latest writes a metrics file, too."""
 
 
 def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008 - a value that nobody changes
     """Compose one generation, or a project that contains it."""
-    run, reader = RunConfig(g, given.servers, given.is_lent), SchemaConfig(_grammar(g, given.schemas))
+    run, reader = RunConfigReader(g, given.servers, given.is_lent), SchemaConfig(_grammar(g, given.schemas))
     needs = gpu_needs_of(run, reader)
     return Framework(
         id=g.id,

@@ -10,11 +10,11 @@ from rltui.core import hints
 from rltui.core.config.data import value_at
 from rltui.core.runs.evals import EvalTarget
 from rltui.errors import ConfigError
-from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
+from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, EvaluationSide
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl.generation import Generation
-from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
 
 MODEL_KEYS = (
@@ -40,7 +40,7 @@ the server through files.
 _STABLE = "STABLE"
 
 
-def evaluation_of(config: RunConfig) -> Evaluation:
+def evaluation_of(config: RunConfigReader) -> EvaluationSide:
     """The part of one generation, or of the one that its files may show."""
 
     def model(files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
@@ -51,7 +51,7 @@ def evaluation_of(config: RunConfig) -> Evaluation:
         """Command line of `eval` or `vf-eval`."""
         return _evaluator(config.generation_of(files), config(files), context, call)
 
-    return Evaluation(
+    return EvaluationSide(
         packages=("verifiers", "prime-rl"),
         environment=lambda files: _environment(config(files)),
         max_tokens=lambda files: _max_tokens(config(files)),

@@ -19,7 +19,7 @@ from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import configs, values
 from rltui.frameworks.prime_rl.generation import Generation
-from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.schemas import Names, SchemaConfig
 
 _UTILIZATION = 0.9
@@ -92,7 +92,7 @@ def split_devices(
     )
 
 
-def gpu_needs_of(config: RunConfig, reader: SchemaConfig) -> GpuNeeds:
+def gpu_needs_of(config: RunConfigReader, reader: SchemaConfig) -> GpuNeeds:
     """The part of a framework; `reader` reads values of its files."""
 
     def count(files: ConfigFiles) -> int | None:

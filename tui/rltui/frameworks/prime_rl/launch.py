@@ -21,7 +21,7 @@ from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.configs import PARTS
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
 from rltui.frameworks.prime_rl.gpu_needs import device_counts, split_devices
-from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.run_settings import WRITERS
 from rltui.frameworks.prime_rl.servers import TRAINED
 from rltui.frameworks.prime_rl.values import (
@@ -74,7 +74,7 @@ _ON_CLUSTER = Missing(
 class PrimeRlLaunch:
     """Launching of one generation, and of the one that its files may show."""
 
-    run: RunConfig
+    run: RunConfigReader
     engine: Callable[[ConfigFiles], EngineMemory | None]
 
     @property

@@ -16,7 +16,7 @@ from rltui.core.logs.failure_cause import FailurePattern, Groups
 from rltui.core.logs.lines import LINE_BREAK, plain_text
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.prime_rl.values import ROUTER_METRICS_ABOVE
-from rltui.frameworks.progress import Fact
+from rltui.frameworks.progress import TitleFact
 
 TOKENS_PER_ROLLOUT = "train/agg/effective/agent/num_total_tokens/mean"
 """Mean tokens of a rollout in the batch of a step: of one trace, as `batch_size` counts them."""
@@ -92,9 +92,9 @@ _SHARES = {
 _OF_TRAINING = (("loss/mean", "loss {:.3f}"), ("perf/throughput", "{:,.0f} tokens/s"))
 _OF_ROLLOUTS = (("time/step", "{:.1f} s/step"), (f"{_AGENT}/reward/mean", "reward {:.3f}"))
 FACTS = (
-    *(Fact("orchestrator", metric, template) for metric, template in _OF_ROLLOUTS),
-    *(Fact(name, metric, template) for name in ("trainer", "sft") for metric, template in _OF_TRAINING),
-    *(Fact("rl", metric, template) for metric, template in (*_OF_ROLLOUTS, *_OF_TRAINING)),
+    *(TitleFact("orchestrator", metric, template) for metric, template in _OF_ROLLOUTS),
+    *(TitleFact(name, metric, template) for name in ("trainer", "sft") for metric, template in _OF_TRAINING),
+    *(TitleFact("rl", metric, template) for metric, template in (*_OF_ROLLOUTS, *_OF_TRAINING)),
 )
 
 

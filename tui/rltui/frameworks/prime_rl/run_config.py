@@ -15,7 +15,7 @@ from rltui.frameworks.prime_rl.values import is_table
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
+class RunConfigReader:
     """Reads the files of one generation, or of the one that they show."""
 
     generation: Generation

@@ -11,14 +11,14 @@ from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.prime_rl import values
 from rltui.frameworks.prime_rl.evaluation import MODEL_KEYS
 from rltui.frameworks.prime_rl.generation import Generation
-from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.run_settings import RunSettings, WeightsMaker
 
 WRITERS = ("orchestrator", "trainer", "sft")
 """Roles of files whose programs write into the run's folder."""
 
 
-def run_settings_of(config: RunConfig) -> RunSettings:
+def run_settings_of(config: RunConfigReader) -> RunSettings:
     """The part of a framework."""
     g = config.generation
 

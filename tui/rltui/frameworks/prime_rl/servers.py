@@ -12,7 +12,7 @@ from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import ServiceCall
 from rltui.frameworks.prime_rl import ports
 from rltui.frameworks.prime_rl.configs import PARTS
-from rltui.frameworks.prime_rl.run_config import RunConfig
+from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.values import is_table
 from rltui.frameworks.schemas import SchemaConfig
 from rltui.frameworks.servers import ServersSide
@@ -24,7 +24,7 @@ _SERVER = "http://localhost:8000/v1"
 
 @dataclass(frozen=True, slots=True)
 class PrimeRlServers:
-    run: RunConfig
+    run: RunConfigReader
     reader: SchemaConfig
     """Reads values of its config."""
 

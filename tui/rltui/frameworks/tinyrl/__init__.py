@@ -19,7 +19,7 @@ from rltui.frameworks.base import Framework, Given
 from rltui.frameworks.failures import COMMON
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles, Parsed
-from rltui.frameworks.progress import Fact, Progress
+from rltui.frameworks.progress import ProgressSide, TitleFact
 from rltui.frameworks.run_settings import RunFiles, RunSettings
 from rltui.frameworks.schemas import Grammar, Names, Overlay, SchemaConfig
 from rltui.frameworks.tinyrl.evaluation import evaluation_of
@@ -64,11 +64,11 @@ _FAILURES = (
     *COMMON,
     _LAST_WORDS,
 )
-_PROGRESS = Progress(
+_PROGRESS = ProgressSide(
     facts=(
-        Fact("orchestrator", "time/step", "{:.1f} s/step"),
-        Fact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
-        Fact("trainer", "loss/mean", "loss {:.3f}"),
+        TitleFact("orchestrator", "time/step", "{:.1f} s/step"),
+        TitleFact("orchestrator", "train/agg/effective/agent/reward/mean", "reward {:.3f}"),
+        TitleFact("trainer", "loss/mean", "loss {:.3f}"),
     )
 )
 

@@ -10,12 +10,12 @@ from rltui.base.template import Missing
 from rltui.base.toml.values import TomlValue
 from rltui.core.runs.evals import EvalTarget
 from rltui.errors import ConfigError
-from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation
+from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, EvaluationSide
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.schemas import SchemaConfig
 
 
-def evaluation_of(config: SchemaConfig) -> Evaluation:
+def evaluation_of(config: SchemaConfig) -> EvaluationSide:
     """The part of the framework; `config` reads values of its files."""
 
     def environment(files: ConfigFiles) -> str:
@@ -56,7 +56,7 @@ def evaluation_of(config: SchemaConfig) -> Evaluation:
             argv += ["-t", str(request.max_tokens)]
         return EvalCommand((*argv, *request.arguments))
 
-    return Evaluation(
+    return EvaluationSide(
         begins_with="sft",
         environment=environment,
         max_tokens=partial(config.sound_count, name="orchestrator.sampling.max_tokens"),

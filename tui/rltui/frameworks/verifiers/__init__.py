@@ -22,7 +22,7 @@ from rltui.frameworks.base import Checkout, Converted, Framework, Given
 from rltui.frameworks.config import ConfigModels
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles, Parsed
-from rltui.frameworks.progress import Progress
+from rltui.frameworks.progress import ProgressSide
 from rltui.frameworks.run_settings import RunFiles, RunSettings
 from rltui.frameworks.schemas import Grammar, Names, Overlay, SchemaConfig
 from rltui.frameworks.verifiers import files as vf_files
@@ -150,7 +150,7 @@ def _make(given: Given) -> Framework:
         layouts={"rl": "verifiers"},
         run_roles=frozenset({"trainer"}),
         checkout=_CHECKOUT,
-        progress=Progress(
+        progress=ProgressSide(
             MetricNames(reward="reward", trainer_step="loss", tokens_per_s="", step_time="time/step"),
             log_lines.FACTS,
             log_lines.StepLines().row,

@@ -7,7 +7,7 @@ from rltui.core import hints
 from rltui.core.config.data import value_at
 from rltui.core.runs.evals import EvalTarget
 from rltui.errors import ConfigError
-from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, Evaluation, named_model
+from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, EvaluationSide, named_model
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.schemas import SchemaConfig
@@ -15,7 +15,7 @@ from rltui.frameworks.verifiers import rules
 from rltui.frameworks.verifiers.files import ARGS
 
 
-def evaluation_of(config: SchemaConfig, title: str) -> Evaluation:
+def evaluation_of(config: SchemaConfig, title: str) -> EvaluationSide:
     """The part of the framework; `config` reads values of its files."""
 
     def model(files: ConfigFiles, context: RunContext, target: EvalTarget) -> EvalModel:
@@ -41,7 +41,7 @@ def evaluation_of(config: SchemaConfig, title: str) -> Evaluation:
             call, context.run, args=args if isinstance(args, dict) else None, is_legacy=True
         )
 
-    return Evaluation(
+    return EvaluationSide(
         packages=("verifiers",),
         environment=lambda files: str(value_at(files["rl"].data, "env.id") or "").rpartition("/")[2],
         max_tokens=lambda files: (  # as `RLConfig` computes it

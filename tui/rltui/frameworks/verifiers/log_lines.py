@@ -15,7 +15,7 @@ from typing import Any
 from rltui.core import hints
 from rltui.core.logs.failure_cause import FailurePattern
 from rltui.frameworks.failures import COMMON
-from rltui.frameworks.progress import Fact
+from rltui.frameworks.progress import TitleFact
 
 MARK = "{'loss': "
 """Present in every line about a step."""
@@ -30,9 +30,9 @@ _NAMES = {"epoch": "", "wall_clock/generate_s": "time/generate"}
 """Keys with another name; `epoch` only tells the step."""
 
 FACTS = (
-    Fact("trainer", "time/step", "{:.1f} s/step"),
-    Fact("trainer", "reward", "reward {:.3f}"),
-    Fact("trainer", "loss", "loss {:.3f}"),
+    TitleFact("trainer", "time/step", "{:.1f} s/step"),
+    TitleFact("trainer", "reward", "reward {:.3f}"),
+    TitleFact("trainer", "loss", "loss {:.3f}"),
 )
 
 

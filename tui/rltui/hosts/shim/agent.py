@@ -32,7 +32,7 @@ import time
 
 from rltui.hosts.shim.leftovers import Leftovers
 from rltui.hosts.shim.oom import oom_kills
-from rltui.hosts.shim.ports import PortHolder, port_holder, read_proc
+from rltui.hosts.shim.ports import NodePortHolder, port_holder, read_proc
 from rltui.hosts.shim.record import ADOPTS, read_record
 from rltui.hosts.shim.spawn import CANNOT_RUN, ForeignFileError, Spec, read_own
 from rltui.hosts.shim.stop import TERMINATING, StopSequence
@@ -211,11 +211,13 @@ class Agent:
         if self._record is None:
             raise RefusedError(f"the shim did not start: {self._shim_error()}")
 
-    def _wait_for(self, find_obstacle: Callable[[], PortHolder | str | None]) -> None:
+    def _wait_for(self, find_obstacle: Callable[[], NodePortHolder | str | None]) -> None:
         deadline = time.monotonic() + self._wait_s
         while (obstacle := find_obstacle()) is not None and not self._stop_request:
             if time.monotonic() > deadline:
-                raise RefusedError(str(obstacle), obstacle.pid if isinstance(obstacle, PortHolder) else None)
+                raise RefusedError(
+                    str(obstacle), obstacle.pid if isinstance(obstacle, NodePortHolder) else None
+                )
             self._report(phase="pending", reason=f"waiting for {obstacle}")
             self._receive(_OUTPUT_POLLS_S[1])
 

@@ -13,7 +13,7 @@ _LISTEN = "0A"
 _MAX_COMMAND_CHARS = 80
 
 
-class PortHolder:
+class NodePortHolder:
     def __init__(self, port: int, pid: int | None) -> None:
         self.pid = pid
         """`None` for a process of another user."""
@@ -33,7 +33,7 @@ class PortHolder:
         return f"port {self._port}, in use by pid {self.pid} {words}"
 
 
-def port_holder(ports: list[int]) -> PortHolder | None:
+def port_holder(ports: list[int]) -> NodePortHolder | None:
     """The first process found listening on one of these ports; `None` where all are free."""
     ports_by_hex = {f"{port:04X}": port for port in ports}
     for table in ("tcp", "tcp6") if ports_by_hex else ():
@@ -41,7 +41,7 @@ def port_holder(ports: list[int]) -> PortHolder | None:
             fields = line.split()
             port = ports_by_hex.get(fields[1].rpartition(":")[2])
             if port is not None and fields[3] == _LISTEN:
-                return PortHolder(port, _socket_owner(f"socket:[{fields[9]}]"))
+                return NodePortHolder(port, _socket_owner(f"socket:[{fields[9]}]"))
     return None
 
 

@@ -20,7 +20,7 @@ from rltui.base.times import stamp_text
 from rltui.core.metrics.progress import numbers
 from rltui.core.metrics.series import OWN_SOURCE, Rewind
 from rltui.errors import RltuiError
-from rltui.frameworks.progress import Progress
+from rltui.frameworks.progress import ProgressSide
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.logs.growing_file import AppendedLines
 from rltui.services.metrics.rows import (
@@ -47,7 +47,7 @@ _STEP_TIME = "step_time"
 class _Dates:
     """Dates for the lines of a log, most of which say HH:MM:SS alone, in the order of the file."""
 
-    def __init__(self, log: RowFile, progress: Progress) -> None:
+    def __init__(self, log: RowFile, progress: ProgressSide) -> None:
         """The last line of now was written when the file was."""
         backlog = AppendedLines(log.path, offset=log.start, most_bytes=LOG_BYTES, line_bytes=LINE_BYTES)
         clocks: list[tuple[int, int]] = []

@@ -15,7 +15,7 @@ from rltui.core.logs.lines import decode_line, plain_text
 from rltui.core.metrics.progress import LARGEST_STEP
 from rltui.core.metrics.series import writer_of
 from rltui.frameworks.base import Framework
-from rltui.frameworks.progress import Progress
+from rltui.frameworks.progress import ProgressSide
 from rltui.services.logs.growing_file import AppendedLines, json_value, lines_with
 
 BACKLOG_BYTES = 64 << 20
@@ -302,7 +302,7 @@ class MetricRows:
         )
 
 
-def marked_lines(lines: AppendedLines, progress: Progress) -> list[tuple[int, str]]:
+def marked_lines(lines: AppendedLines, progress: ProgressSide) -> list[tuple[int, str]]:
     """The next lines of a log that may contain metrics, with the offset after each; of one piece."""
     data = lines.read()
     start = lines.position - len(data)

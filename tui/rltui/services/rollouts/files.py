@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rltui.core.metrics.progress import LARGEST_STEP
 from rltui.core.rollouts import rows
-from rltui.core.rollouts.batches import ALL, Batch, BatchKey, Kind, Sample, SampleTable, Transcript
+from rltui.core.rollouts.batches import ALL, Batch, BatchKey, BatchKind, Sample, SampleTable, Transcript
 from rltui.errors import RltuiError
 from rltui.services.own_files import entry_names
 from rltui.services.rollouts.chunks import NewestFirst, lines_at, record
 
 _STEP = re.compile(r"step_(\d{1,15})")
 _ROOTS = ("rollouts", "run_default/rollouts")
-_STEP_FILES: tuple[tuple[str, Kind, str], ...] = (
+_STEP_FILES: tuple[tuple[str, BatchKind, str], ...] = (
     ("train_rollouts.jsonl", "train", ""),
     ("eval_rollouts.jsonl", "eval", ""),
     ("train/effective/traces.jsonl", "train", ""),

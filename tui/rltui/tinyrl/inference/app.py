@@ -20,8 +20,8 @@ from starlette.routing import Route
 
 from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.inference.engine import (
+    BatchingEngine,
     Completion,
-    Engine,
     EngineDeadError,
     SamplingParams,
     Sequence,
@@ -180,7 +180,7 @@ def _choice(request: ChatRequest, index: int, item: Completion, tokenizer: ChatT
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    engine: Engine
+    engine: BatchingEngine
     tokenizer: ChatTokenizer
     model_name: str
     gpu_memory_utilization: float

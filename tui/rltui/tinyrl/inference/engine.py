@@ -124,7 +124,7 @@ class EngineDeadError(Exception):
     """The engine thread has failed; the server has to be started again."""
 
 
-class Engine:
+class BatchingEngine:
     """Continuous batching: sequences join and leave between two tokens, in whatever number."""
 
     def __init__(self, model: CausalModel, cache: SlotCache, end_token_id: int) -> None:

@@ -23,7 +23,7 @@ from rltui.tinyrl import TinyrlError
 from rltui.tinyrl.config import InferenceSection, RlConfig
 from rltui.tinyrl.device import device
 from rltui.tinyrl.inference.app import Served, build_app
-from rltui.tinyrl.inference.engine import Engine, SlotCache
+from rltui.tinyrl.inference.engine import BatchingEngine, SlotCache
 from rltui.tinyrl.inference.listener import socket_error
 from rltui.tinyrl.inference.statistics import log, report_forever
 from rltui.tinyrl.language import ChatTokenizer
@@ -67,7 +67,7 @@ def kv_pool_bytes(
     return max(0, budget_bytes(total_bytes, utilization) - used_bytes)
 
 
-def _build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenizer) -> Engine:
+def _build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokenizer) -> BatchingEngine:
     """Load the model and reserve the cache; on a GPU as much as `gpu_memory_utilization` says.
 
     Raises:
@@ -114,7 +114,7 @@ def _build_engine(config: InferenceSection, folder: Path, tokenizer: ChatTokeniz
     kind = "GPU" if target.type == "cuda" else "CPU"
     log(f"{kind} KV cache size: {cache.capacity_tokens:,} tokens")
     log(f"Maximum concurrency for {max_len:,} tokens per request: {cache.capacity_tokens / max_len:.2f}x")
-    return Engine(model, cache, tokenizer.end_id)
+    return BatchingEngine(model, cache, tokenizer.end_id)
 
 
 class _Server(uvicorn.Server):
@@ -132,7 +132,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-async def _serve(server: _Server, engine: Engine, listener: socket.socket) -> None:
+async def _serve(server: _Server, engine: BatchingEngine, listener: socket.socket) -> None:
     kind = "GPU" if torch.cuda.is_available() else "CPU"
     reporting = asyncio.create_task(report_forever(engine.statistics, kind))
     serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -12,7 +12,7 @@ from rltui.base.times import clock_text
 from rltui.core.metrics.annotations import AnnotationKind
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.model import LINE_COLOURS, ChartModel, PlacedAnnotation, has_line
-from rltui.ui.charts.view import View
+from rltui.ui.charts.view import ChartView
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
 from rltui.views.event import ANNOTATIONS
@@ -20,7 +20,7 @@ from rltui.views.event import ANNOTATIONS
 _READING_WIDTH = 34
 
 
-def title_facts(count: int, series: int | None, view: View, pattern: str) -> list[str]:
+def title_facts(count: int, series: int | None, view: ChartView, pattern: str) -> list[str]:
     if not series:
         return ["Metrics"]
     facts = [f"Metrics · {count} charts of {series} series"]
@@ -44,7 +44,7 @@ def legend(model: ChartModel) -> Content:
     return Content("  ").join(names)
 
 
-def line_below(model: ChartModel, view: View, cells: int, now: float) -> Content:
+def line_below(model: ChartModel, view: ChartView, cells: int, now: float) -> Content:
     """At the cursor: step, time and what happened there. Without one: how many annotations there are."""
     low, high = view.window or model.full_span(view)
     visible = [placed for placed in model.placed_annotations(view) if low <= placed.x <= high]
@@ -68,7 +68,7 @@ def line_below(model: ChartModel, view: View, cells: int, now: float) -> Content
     return Content.styled(" · ", FAINT).join(texts)
 
 
-def annotation_lines(model: ChartModel, view: View, rows: int) -> Content:
+def annotation_lines(model: ChartModel, view: ChartView, rows: int) -> Content:
     """The annotations in sight with their text, those next to the cursor, or else the newest."""
     low, high = view.window or model.full_span(view)
     visible = [
@@ -88,7 +88,9 @@ def annotation_lines(model: ChartModel, view: View, rows: int) -> Content:
     return Content("\n").join(lines)
 
 
-def reading_lines(model: ChartModel, view: View, charts: Sequence[Chart], chosen: Chart | None) -> Content:
+def reading_lines(
+    model: ChartModel, view: ChartView, charts: Sequence[Chart], chosen: Chart | None
+) -> Content:
     lines = [Content.styled("At the cursor" if view.cursor is not None else "Newest", "bold underline")]
     for chart in charts:
         unit = display_unit(chart.unit)
@@ -106,7 +108,7 @@ def reading_lines(model: ChartModel, view: View, charts: Sequence[Chart], chosen
     return Content("\n").join(lines)
 
 
-def _moment_text(model: ChartModel, view: View, x: float, now: float) -> str:
+def _moment_text(model: ChartModel, view: ChartView, x: float, now: float) -> str:
     step, moment = model.moment(x, view)
     parts = [] if step is None else [f"step {step:.0f}"]
     if moment is not None:

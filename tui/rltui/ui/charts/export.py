@@ -15,7 +15,7 @@ from rltui.ui.charts.axes import value_ticks, x_ticks
 from rltui.ui.charts.catalog import charts
 from rltui.ui.charts.curves import Extents, Points
 from rltui.ui.charts.model import ChartFrame, ChartModel, Run, has_line
-from rltui.ui.charts.view import View
+from rltui.ui.charts.view import ChartView
 from rltui.ui.text import clean_line
 from rltui.views.report import ReportFile
 
@@ -66,9 +66,9 @@ def drawings(source: SeriesSource, experiment: str, annotations: tuple[Annotatio
     model, curated = ChartModel([Run("", source)]), charts(source.keys())
     model.load(curated)
     model.annotations = annotations
-    frames = [(chart, model.frame(chart, View())) for chart in curated]
+    frames = [(chart, model.frame(chart, ChartView())) for chart in curated]
     frames = [
-        (chart, frame if frame.polylines else model.frame(chart, View(by_time=True)))
+        (chart, frame if frame.polylines else model.frame(chart, ChartView(by_time=True)))
         for chart, frame in frames
     ]
     return [

@@ -15,7 +15,7 @@ from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, Series
 from rltui.ui.actions import key_of
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.curves import Extents, Floats, Points, extents, logarithms, smooth, value_span, widen
-from rltui.ui.charts.view import Span, View
+from rltui.ui.charts.view import ChartView, Span
 
 _CLOCK_CONCEPTS = ("reward", "loss", "step_time", "entropy", "lr")
 """Concepts whose points tell the time of a step; the first that a run has counts."""
@@ -158,7 +158,7 @@ class _RunTracks:
         lines = (points for track in tracks.values() for points in track.lines if len(points))
         return cls(tracks, clock, min((float(points.times[0]) for points in lines), default=0.0))
 
-    def x(self, points: Points, view: View) -> Floats:
+    def x(self, points: Points, view: ChartView) -> Floats:
         """Places of points on the axis, ascending; none where they have no steps and no clock gives any."""
         if view.by_time:
             return points.times - self.start
@@ -222,7 +222,7 @@ class ChartModel:
 
     # what charts show
 
-    def full_span(self, view: View) -> Span:
+    def full_span(self, view: ChartView) -> Span:
         """The axis from the first to the last point of what was read."""
         ends = [
             (x[0], x[-1])
@@ -236,7 +236,7 @@ class ChartModel:
         low, high = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
-    def frame(self, chart: Chart, view: View) -> ChartFrame:
+    def frame(self, chart: Chart, view: ChartView) -> ChartFrame:
         log = chart.log != (chart.id in view.log)
         faint: list[Polyline] = []
         polylines: list[Polyline] = []
@@ -274,7 +274,7 @@ class ChartModel:
             self.placed_annotations(view), note,
         )  # fmt: skip
 
-    def placed_annotations(self, view: View) -> tuple[PlacedAnnotation, ...]:
+    def placed_annotations(self, view: ChartView) -> tuple[PlacedAnnotation, ...]:
         """Annotations of the first run that have a place on the axis, in order."""
         placed = []
         for annotation in self.annotations if view.annotations else ():
@@ -284,7 +284,7 @@ class ChartModel:
                 placed.append(PlacedAnnotation(x, annotation))
         return tuple(sorted(placed, key=lambda placed: placed.x))
 
-    def x_of(self, time: float, view: View) -> float | None:
+    def x_of(self, time: float, view: ChartView) -> float | None:
         """Position on the axis of a moment (seconds since the epoch) of the first run; `None` if it has
         none.
         """
@@ -293,7 +293,7 @@ class ChartModel:
             return time - run.start if run.start else None
         return run.step_at(time)
 
-    def moment(self, x: float, view: View) -> tuple[float | None, float | None]:
+    def moment(self, x: float, view: ChartView) -> tuple[float | None, float | None]:
         """Step and time (seconds since the epoch) of a place on the axis, in the first run."""
         run = self._tracks[0]
         if view.by_time:

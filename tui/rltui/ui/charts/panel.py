@@ -16,7 +16,7 @@ from rltui.ui.background import Pace, in_background, is_in_front
 from rltui.ui.charts.catalog import Chart, charts
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
-from rltui.ui.charts.view import View
+from rltui.ui.charts.view import ChartView
 from rltui.ui.panels.geometry import EMPTY
 from rltui.ui.state import ExperimentState
 from rltui.ui.text import clean_line
@@ -98,7 +98,7 @@ class ChartPanel(Container, can_focus=True):
         self._arrange_plots()
         with self.app.batch_update():
             for plot, chart in zip(self._plots, visible, strict=False):
-                plot.show(model.frame(chart, View()))
+                plot.show(model.frame(chart, ChartView()))
 
     @property
     def _columns(self) -> int:

@@ -13,7 +13,7 @@ _MIN_SPAN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ChartView:
     """How a person looks at all charts at once."""
 
     by_time: bool = False
@@ -31,7 +31,7 @@ class View:
     log: frozenset[str] = frozenset()
     """Ids of charts whose scale is not their default one."""
 
-    def toggle(self, switch: str, chart_id: str) -> View:
+    def toggle(self, switch: str, chart_id: str) -> ChartView:
         """Switch `by_time`, `robust`, `marks`, `smoothing`, or `log` of a chart."""
         match switch:
             case "by_time":
@@ -46,7 +46,7 @@ class View:
             case _:
                 return replace(self, log=self.log ^ {chart_id})
 
-    def read_at(self, x: float, full_span: Span) -> View:
+    def read_at(self, x: float, full_span: Span) -> ChartView:
         """Return the view with the cursor at `x`, within the axis; the window moves until it contains the
         cursor.
         """
@@ -57,7 +57,7 @@ class View:
             window = _inside(x - (window[1] - window[0]) / 2, window[1] - window[0], full_span)
         return replace(self, cursor=x, window=window)
 
-    def move_cursor(self, cells: int, width: int, full_span: Span) -> View:
+    def move_cursor(self, cells: int, width: int, full_span: Span) -> ChartView:
         """Return the view with the cursor moved by cells of a window of `width` cells, each a step at least.
 
         It begins at the window's end.
@@ -68,7 +68,7 @@ class View:
             per_cell = max(1.0, round(per_cell))
         return self.read_at(high if self.cursor is None else self.cursor + cells * per_cell, full_span)
 
-    def read_beside(self, direction: int, positions: Sequence[float], full_span: Span) -> View:
+    def read_beside(self, direction: int, positions: Sequence[float], full_span: Span) -> ChartView:
         """Return the view with the cursor at the next of `positions`, which are in order; none: as it is."""
         inside = [x for x in positions if full_span[0] <= x <= full_span[1]]
         if direction > 0:
@@ -77,14 +77,14 @@ class View:
             ahead = [x for x in reversed(inside) if self.cursor is None or x < self.cursor]
         return self.read_at(ahead[0], full_span) if ahead else self
 
-    def pan(self, share: float, full_span: Span) -> View:
+    def pan(self, share: float, full_span: Span) -> ChartView:
         """Return the view with its window moved by a share of its width."""
         if self.window is None:
             return self
         width = self.window[1] - self.window[0]
         return replace(self, window=_inside(self.window[0] + share * width, width, full_span))
 
-    def scale(self, factor: float, full_span: Span) -> View:
+    def scale(self, factor: float, full_span: Span) -> ChartView:
         """Return the view with a window `factor` times as wide, around the cursor or else up to the same
         end.
         """

@@ -12,7 +12,7 @@ from rltui.ui.charts import export
 from rltui.ui.charts.catalog import Chart
 from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.model import ChartModel
-from rltui.ui.charts.view import Span, View
+from rltui.ui.charts.view import ChartView, Span
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.text import clean
 
@@ -37,7 +37,7 @@ class ChartCommands:
         self._draw, self._select = draw, select
         self.model: ChartModel | None = None
         """`None` until it has been read."""
-        self.view = View()
+        self.view = ChartView()
         self.pins: tuple[str, ...] = ()
         """Ids of the charts that come first."""
 
@@ -45,7 +45,7 @@ class ChartCommands:
         del command, arguments
         return self._grid.chosen is not None
 
-    def _change(self, change: Callable[[View, Span], View]) -> None:
+    def _change(self, change: Callable[[ChartView, Span], ChartView]) -> None:
         """`change` gets the view, and the span of all there is."""
         if self.model is None:
             return
@@ -89,7 +89,7 @@ class ChartCommands:
         self._change(lambda view, _: replace(view, window=None, cursor=None))
 
     def switch(self, option: str) -> None:
-        """`option`: as `View.toggle`, of the chosen chart."""
+        """`option`: as `ChartView.toggle`, of the chosen chart."""
         if (chart := self._grid.chosen) is not None:
             self._change(lambda view, _: view.toggle(option, chart.id))
 

@@ -17,14 +17,14 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.ui.actions import key_of
 from rltui.ui.commands.frontend import Frontend
 from rltui.ui.dialogs.base import ChoiceMenu, EditAgain, PendingDialog, PlanDialog
-from rltui.ui.dialogs.config import ConfigReview, ConflictDialog, ConverterDialog, Question
+from rltui.ui.dialogs.config import ConfigReview, ConflictDialog, ConverterDialog, ReviewPrompt
 from rltui.ui.dialogs.knob_editor import KnobEditor
 from rltui.ui.requests import done_text
 from rltui.ui.state import ExperimentState, TextDraft
 from rltui.ui.text import clean, clean_line, file_name
 from rltui.views.knob import change_text
 
-Outcome = Literal["written", "dropped", "kept", "again"]
+ReviewOutcome = Literal["written", "dropped", "kept", "again"]
 """dropped: the person takes what somebody else wrote. kept: nothing is decided. again: back to the editor."""
 
 
@@ -68,7 +68,7 @@ class ConfigDialogue:
         except ConflictError:
             if not await self._has_conflicts(request):
                 raise
-            await self._review(request, Question(f"Write {knob.key}?"))
+            await self._review(request, ReviewPrompt(f"Write {knob.key}?"))
         else:
             self._report_written(plan, request)
 
@@ -77,14 +77,14 @@ class ConfigDialogue:
         count = len(self._state.staged)
         title = f"Write {count} edits" if count > 1 else "Write 1 edit"
         restarts = f" and restart {'their' if count > 1 else 'its'} readers" if apply else ""
-        question = Question(f"{title}{restarts}?", prefers_restart=apply, danger=apply)
+        question = ReviewPrompt(f"{title}{restarts}?", prefers_restart=apply, danger=apply)
         await self._review(self._state.staged.request(), question)
 
     async def undo(self) -> None:
-        await self._review(Request(action="undo"), Question(f"Undo: {self._state.table.undo}?"))
+        await self._review(Request(action="undo"), ReviewPrompt(f"Undo: {self._state.table.undo}?"))
 
     async def redo(self) -> None:
-        question = Question(f"Redo: {self._state.table.redo}?", danger=True)
+        question = ReviewPrompt(f"Redo: {self._state.table.redo}?", danger=True)
         await self._review(Request(action="redo"), question)
 
     async def roll_back(self, offer: RollbackOffer) -> None:
@@ -92,7 +92,7 @@ class ConfigDialogue:
         if offer.resume_step is not None:
             await self._go_back(offer, offer.resume_step)
             return
-        question = Question(
+        question = ReviewPrompt(
             f"Undo: {offer.edit}?",
             reason=f"{offer.component} ended right after this edit: {offer.reason}",
             prefers_restart=True,
@@ -115,7 +115,7 @@ class ConfigDialogue:
             return
         edits = ", ".join(f"{key} = {value}" for key, value in offer.edits.items())
         suffix = " before that edit" if offer.edit else ""
-        question = Question(
+        question = ReviewPrompt(
             f"{heading} and undo: {offer.edit}?" if offer.edit else f"{heading} with {edits}?",
             reason=f"{offer.reason}; checkpoint {step} is the last good one{suffix}",
             prefers_restart=True,
@@ -131,7 +131,7 @@ class ConfigDialogue:
         conversion = await self._frontend.prompt(dialog)
         if conversion is not None:
             staged = self._state.staged.adding(conversion.edits, {})
-            await self._review(staged.request(), Question(f"Count the batch in {generation}?"))
+            await self._review(staged.request(), ReviewPrompt(f"Count the batch in {generation}?"))
 
     async def show_pending(self, readers: tuple[str, ...]) -> None:
         """Shows how files and running values differ, and the cost of a restart.
@@ -188,7 +188,7 @@ class ConfigDialogue:
             return None
         name = file_name(original.path)
         request = Request(action="write", texts={original.path: text}, base={original.path: original.sha256})
-        outcome = await self._review(request, Question(f"Write {name}?", may_edit_again=True))
+        outcome = await self._review(request, ReviewPrompt(f"Write {name}?", may_edit_again=True))
         draft = TextDraft(original, text)
         if outcome == "kept":
             self._state.drafts[original.path] = draft
@@ -203,7 +203,7 @@ class ConfigDialogue:
         menu = ChoiceMenu("Which file?", choices)
         return await self._frontend.prompt(menu)
 
-    async def _review(self, request: Request, question: Question) -> Outcome:
+    async def _review(self, request: Request, question: ReviewPrompt) -> ReviewOutcome:
         """Plan with everything that can be checked, show, ask, write. Conflicts are asked about, too."""
         while True:
             try:
@@ -234,7 +234,7 @@ class ConfigDialogue:
             if result is not None:
                 return result
 
-    async def _execute(self, request: Request) -> Outcome | None:
+    async def _execute(self, request: Request) -> ReviewOutcome | None:
         """`None` where the files changed while the review was open: it is asked about again."""
         try:
             async with self._frontend.waiting("Writing and restarting" if request.restart else "Writing"):
@@ -253,7 +253,7 @@ class ConfigDialogue:
         except RltuiError:
             return False
 
-    async def _ask_whose(self, plan: Plan, request: Request) -> Outcome | None:
+    async def _ask_whose(self, plan: Plan, request: Request) -> ReviewOutcome | None:
         """`None`: mine, onto the new file."""
         choice = await self._frontend.prompt(ConflictDialog(plan))
         if choice == "mine":
@@ -267,7 +267,7 @@ class ConfigDialogue:
         self._drop_edits(request)
         self._notify(done_text(plan, restarts=request.restart))
 
-    def _drop_edits(self, request: Request) -> Outcome:
+    def _drop_edits(self, request: Request) -> ReviewOutcome:
         """Edits that are written, or given up, are collected no more."""
         for key in request.edits:
             self._state.drop(key)

@@ -34,7 +34,7 @@ Answer = Literal["write", "restart", "again"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ReviewPrompt:
     heading: str
     reason: str = ""
     """Set where nobody pressed a key for the question."""
@@ -66,7 +66,7 @@ class ConfigReview(ButtonDialog[Answer]):
             "Write, then restart the readers of the change", Scope.DIALOG),
     )  # fmt: skip
 
-    def __init__(self, plan: Plan, question: Question, table: KnobTable) -> None:
+    def __init__(self, plan: Plan, question: ReviewPrompt, table: KnobTable) -> None:
         """`table`: what the files say now."""
         restarts = question.prefers_restart and bool(plan.start)
         warns = any(problem.severity == "warning" for problem in plan.problems)

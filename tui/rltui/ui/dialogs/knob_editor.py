@@ -64,7 +64,7 @@ class EditCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class EditDecision:
     request: Request
     """Holds all edits: what was collected before, and this one."""
     how: How
@@ -95,7 +95,7 @@ def _draft_content(draft: EditCheck, table: KnobTable) -> Content:
     return blocks(conflict, problems, derived, changes, effect_lines(plan))
 
 
-class KnobEditor(DialogBase[Decision]):
+class KnobEditor(DialogBase[EditDecision]):
     """The answer: write, write and restart, or collect; `None` when it is cancelled."""
 
     CSS_PATH: ClassVar = ["dialogs.tcss", "knob_editor.tcss"]
@@ -232,7 +232,7 @@ class KnobEditor(DialogBase[Decision]):
         elif mode == "collect" or await self._is_meant(plan):
             request = edit_request(self._staged, self.knob.key, draft.value, self._first_plan)
             request = request.replace(restart=mode == "restart")
-            self._leave(Decision(with_consent(request, plan), mode))
+            self._leave(EditDecision(with_consent(request, plan), mode))
 
     async def _is_meant(self, plan: Plan) -> bool:
         """Ask where the edit brings warnings that were not there before."""
@@ -249,7 +249,7 @@ class KnobEditor(DialogBase[Decision]):
         self.workers.cancel_group(self, "confirm")
         self._leave(None)
 
-    def _leave(self, decision: Decision | None) -> None:
+    def _leave(self, decision: EditDecision | None) -> None:
         """Ends the checks first: they would report to a screen that is gone."""
         if self._timer is not None:
             self._timer.stop()

@@ -13,7 +13,7 @@ from enum import StrEnum
 from rltui.base import fuzzy
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """The value stands before the entry. Alike in all else, an earlier kind comes first."""
 
     STEP = "step"
@@ -29,17 +29,17 @@ class Kind(StrEnum):
 
 
 PREFIXES = {
-    ">": Kind.ACTION,
-    "@": Kind.COMPONENT,
-    "=": Kind.KNOB,
-    "~": Kind.RUN,
-    "#": Kind.CHECKPOINT,
-    "*": Kind.THEME,
-    ",": Kind.SETTING,
-    "/": Kind.LOG,
+    ">": EntryKind.ACTION,
+    "@": EntryKind.COMPONENT,
+    "=": EntryKind.KNOB,
+    "~": EntryKind.RUN,
+    "#": EntryKind.CHECKPOINT,
+    "*": EntryKind.THEME,
+    ",": EntryKind.SETTING,
+    "/": EntryKind.LOG,
 }
 """Typed first, only that kind is offered."""
-_ORDER = {kind: index for index, kind in enumerate(Kind)}
+_ORDER = {kind: index for index, kind in enumerate(EntryKind)}
 _DETAIL_PENALTY = 8
 """Added to the rank of what answers only by its description."""
 _MIN_KIND_LETTERS = 3
@@ -48,7 +48,7 @@ _MIN_KIND_LETTERS = 3
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    kind: Kind
+    kind: EntryKind
     target: str
     """An action's id, a knob's key, a run's id …; unique among its kind."""
     label: str
@@ -72,7 +72,7 @@ class PaletteEntry:
         return f"{self.kind}:{self.target}"
 
 
-def split_prefix(query: str) -> tuple[Kind | None, str]:
+def split_prefix(query: str) -> tuple[EntryKind | None, str]:
     """The only kind that is to be offered, and the text to search."""
     kind = PREFIXES.get(query[:1])
     return (None, query) if kind is None else (kind, query[1:])

@@ -15,7 +15,7 @@ from rltui.ui import themes
 from rltui.ui.actions import Use, key_of, offered_in, offered_on
 from rltui.ui.base_screen import SEARCH_AIM, BaseScreen
 from rltui.ui.commands.settings import edit_settings
-from rltui.ui.palette.entries import Kind, PaletteEntry
+from rltui.ui.palette.entries import EntryKind, PaletteEntry
 from rltui.ui.requests import OpenRunRequested
 from rltui.ui.screens.overview import Overview
 from rltui.ui.text import clean_line, value_text
@@ -40,7 +40,7 @@ def offered_actions(screen: BaseScreen) -> tuple[tuple[Widget | Screen[Any], Use
 
 def actions(screen: BaseScreen) -> Iterable[PaletteEntry]:
     for owner, use in offered_actions(screen):
-        kind = Kind.SCREEN if use.id.startswith("screen.") else Kind.ACTION
+        kind = EntryKind.SCREEN if use.id.startswith("screen.") else EntryKind.ACTION
         choose = partial(owner.call_later, owner.run_action, use.name)
         yield PaletteEntry(kind, use.id, use.label, choose, use.help, use.shown_keys if use.keys else "")
 
@@ -60,10 +60,10 @@ def components(screen: BaseScreen) -> Iterable[PaletteEntry]:
     for component in state.status.components:
         badge, label = badge_of(component), clean_line(component.id)
         choose = partial(focus, component.id)
-        yield PaletteEntry(Kind.COMPONENT, component.id, label, choose, f"{badge.sign} {badge.word}")
+        yield PaletteEntry(EntryKind.COMPONENT, component.id, label, choose, f"{badge.sign} {badge.word}")
     for log in state.status.logs:
         label = clean_line(log.title or log.id)
-        yield PaletteEntry(Kind.COMPONENT, log.id, label, partial(focus, log.id), "log file")
+        yield PaletteEntry(EntryKind.COMPONENT, log.id, label, partial(focus, log.id), "log file")
 
 
 def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
@@ -84,7 +84,7 @@ def knobs(screen: BaseScreen) -> Iterable[PaletteEntry]:
     for knob in screen.app_state.current.knobs:
         value = truncate(value_text(knob.value), 24)
         detail = f"{value} · {clean_line(knob.help)}" if knob.help else value
-        yield PaletteEntry(Kind.KNOB, knob.key, knob.key, partial(edit, knob.key), detail)
+        yield PaletteEntry(EntryKind.KNOB, knob.key, knob.key, partial(edit, knob.key), detail)
 
 
 def theme_entries(screen: BaseScreen) -> Iterable[PaletteEntry]:
@@ -93,18 +93,23 @@ def theme_entries(screen: BaseScreen) -> Iterable[PaletteEntry]:
         return
     for name in (app.theme, *(name for name in app.available_themes if name != app.theme)):
         choose = partial(app.keep_theme, name)
-        yield PaletteEntry(Kind.THEME, name, name, choose, themes.MEANINGS.get(name, ""))
+        yield PaletteEntry(EntryKind.THEME, name, name, choose, themes.MEANINGS.get(name, ""))
 
 
 def step_entry(screen: BaseScreen, step: int) -> PaletteEntry:
     return PaletteEntry(
-        Kind.STEP, str(step), f"step {step}", partial(screen.show_step, step), "jump to it", key_of("step")
+        EntryKind.STEP,
+        str(step),
+        f"step {step}",
+        partial(screen.show_step, step),
+        "jump to it",
+        key_of("step"),
     )
 
 
 def log_search(screen: BaseScreen, text: str) -> PaletteEntry:
     choose = partial(screen.show_screen, "logs", aim=f"{SEARCH_AIM}{text}")
-    return PaletteEntry(Kind.LOG, text, f"search all logs for {text}", choose, keys=SEARCH_AIM)
+    return PaletteEntry(EntryKind.LOG, text, f"search all logs for {text}", choose, keys=SEARCH_AIM)
 
 
 async def checkpoints(screen: BaseScreen) -> list[PaletteEntry]:
@@ -114,7 +119,7 @@ async def checkpoints(screen: BaseScreen) -> list[PaletteEntry]:
     now = screen.app_state.clock()
     return [
         PaletteEntry(
-            Kind.CHECKPOINT,
+            EntryKind.CHECKPOINT,
             str(checkpoint.step),
             f"checkpoint {checkpoint.step}",
             partial(screen.show_screen, "checkpoints", aim=str(checkpoint.step)),
@@ -134,7 +139,7 @@ async def settings(screen: BaseScreen) -> list[PaletteEntry]:
 
     return [
         PaletteEntry(
-            Kind.SETTING,
+            EntryKind.SETTING,
             setting.key,
             setting.key,
             partial(edit, setting.key),
@@ -155,7 +160,11 @@ async def runs(screen: BaseScreen) -> list[PaletteEntry]:
         rows.sort(key=lambda row: (not row.is_alive, row.archived_at is not None, -row.created_at))
         return [
             PaletteEntry(
-                Kind.RUN, row.id, clean_line(row.name), partial(choose, row.id), clean_line(run_summary(row))
+                EntryKind.RUN,
+                row.id,
+                clean_line(row.name),
+                partial(choose, row.id),
+                clean_line(run_summary(row)),
             )
             for row in rows
         ]

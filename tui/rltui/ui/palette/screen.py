@@ -24,7 +24,7 @@ from rltui.ui.background import in_background
 from rltui.ui.base_screen import BaseScreen
 from rltui.ui.dialogs.base import TypingScreen
 from rltui.ui.key_bindings import keys, own
-from rltui.ui.palette.entries import Kind, PaletteEntry, ranked, split_prefix
+from rltui.ui.palette.entries import EntryKind, PaletteEntry, ranked, split_prefix
 from rltui.ui.palette.providers import PROVIDERS, SLOW_PROVIDERS, log_search, step_entry
 from rltui.ui.styles import FAINT
 from rltui.ui.text import clean_line
@@ -32,7 +32,7 @@ from rltui.ui.widgets.virtual_list import VirtualList
 
 Source = Callable[[], Coroutine[Any, Any, list[PaletteEntry]]]
 _HINT = "> action @ component = knob ~ run # checkpoint * theme , setting / logs"
-_KIND_WIDTH = max(map(len, Kind)) + 2
+_KIND_WIDTH = max(map(len, EntryKind)) + 2
 _LABEL_WIDTH = 18
 """Descriptions begin in one column behind labels up to this."""
 _MIN_DETAIL_WIDTH = 12
@@ -149,7 +149,7 @@ class Palette(TypingScreen[PaletteEntry]):
         self._query = self.entered_text
         results = ranked(self._entries, self.entered_text, self._recent)
         kind, text = split_prefix(self.entered_text)
-        if self._log_search is not None and text.strip() and kind in (None, Kind.LOG):
+        if self._log_search is not None and text.strip() and kind in (None, EntryKind.LOG):
             results += (self._log_search(text.strip()),)
         if self._step_entry is not None and kind is None and text.strip().isdecimal():
             results = (self._step_entry(int(text)), *results)
@@ -173,8 +173,10 @@ class Palette(TypingScreen[PaletteEntry]):
     def _try_theme(self) -> None:
         """Show the theme under the cursor where themes are what is searched, and the usual one elsewhere."""
         entry = self._cursor_entry
-        is_tried = self._is_moved or split_prefix(self.entered_text)[0] is Kind.THEME
-        theme = entry.target if entry is not None and entry.kind is Kind.THEME and is_tried else self._theme
+        is_tried = self._is_moved or split_prefix(self.entered_text)[0] is EntryKind.THEME
+        theme = (
+            entry.target if entry is not None and entry.kind is EntryKind.THEME and is_tried else self._theme
+        )
         if self.app.theme != theme:
             self.app.theme = theme
 

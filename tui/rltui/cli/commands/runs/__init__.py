@@ -9,7 +9,7 @@ from rltui.cli.arguments import JSON, NAMED_RUN, RUNS
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.output import print_json, print_outcome
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import TableColumn, print_table
 from rltui.core import hints
 from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import UsageError
@@ -46,7 +46,7 @@ def _list_tags(index: RunIndex, *, as_json: bool) -> int:
     if as_json:
         print_json(counts, is_compact=True)
     elif counts:
-        columns = (Column("TAG", least=8), Column("RUNS", is_right=True))
+        columns = (TableColumn("TAG", least=8), TableColumn("RUNS", is_right=True))
         print_table(columns, [(tag, str(count)) for tag, count in counts.items()])
     else:
         print(f"no tags yet; add one: {hints.TAG}")

@@ -14,7 +14,7 @@ from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.output import print_csv, print_json
-from rltui.cli.table import Column, paint_cell, print_table, room
+from rltui.cli.table import TableColumn, paint_cell, print_table, room
 from rltui.core import hints
 from rltui.core.command_list import VERBS
 from rltui.core.runs.row import RunRow
@@ -271,11 +271,11 @@ def _row_cells(listing: _ListedRuns, row: RunRow, branch: str = "") -> list[str]
     return cells
 
 
-def _shape(column: RunColumn, index: int) -> Column:
+def _shape(column: RunColumn, index: int) -> TableColumn:
     """Name and state never go; of the others those of `FIRST_TO_GO` go first, then the last one."""
     least = _LEASTS.get(column.id, _LEAST_TEXT if column.kind in _ELASTIC else None)
     is_first = column.id in FIRST_TO_GO
-    return Column(
+    return TableColumn(
         column.heading.upper(),
         column.is_right,
         least=least,

@@ -13,7 +13,7 @@ from rltui.cli.command import Arguments, command
 from rltui.cli.commands.runs import print_runs
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
-from rltui.cli.table import Column, room, table_lines
+from rltui.cli.table import TableColumn, room, table_lines
 from rltui.core import hints
 from rltui.core.runs.row import RunRow
 from rltui.services.runs import organize
@@ -97,7 +97,7 @@ def _plan_lines(
 ) -> list[str]:
     cells = [("keep", row.name, reason) for row, reason in spared]
     cells += [("trash", row.name, f"{size_text(sizes[row.id])}  {row.folder}") for row in rows]
-    columns = (Column(), Column(least=12, cut="middle"), Column(least=14))
+    columns = (TableColumn(), TableColumn(least=12, cut="middle"), TableColumn(least=14))
     total = f"{len(rows)} to the trash, {size_text(sum(sizes.values()))}" if rows else "nothing to move"
     return [*table_lines(columns, cells, width=width), total, *_details(rows, with_observed=True)]
 

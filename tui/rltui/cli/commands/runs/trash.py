@@ -15,7 +15,7 @@ from rltui.cli.commands.runs import print_runs
 from rltui.cli.commands.runs.rm import names_text, size_bytes
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
-from rltui.cli.table import Column, print_table
+from rltui.cli.table import TableColumn, print_table
 from rltui.core import hints
 from rltui.core.runs.row import RunRow
 from rltui.errors import RltuiError
@@ -23,11 +23,11 @@ from rltui.services.runs import organize
 from rltui.services.runs.index import RunIndex
 
 _TRASH = (
-    Column("NAME", least=12, cut="middle"),
-    Column("ID", goes=2),
-    Column("SINCE", is_right=True),
-    Column("SIZE", is_right=True),
-    Column("FOLDER", least=14, cut="start", goes=1),
+    TableColumn("NAME", least=12, cut="middle"),
+    TableColumn("ID", goes=2),
+    TableColumn("SINCE", is_right=True),
+    TableColumn("SIZE", is_right=True),
+    TableColumn("FOLDER", least=14, cut="start", goes=1),
 )
 
 

@@ -15,7 +15,7 @@ from rltui.services.gpu.nvml.handle import (
     NO_SLICES,
     NOT_LISTED,
     STALE_HANDLE,
-    Handle,
+    NvmlHandle,
     device_problem,
 )
 from rltui.services.gpu.nvml.values import (
@@ -91,7 +91,7 @@ class _Listing:
 class Partition:
     """A whole GPU or a MIG slice, with its memory and processes."""
 
-    def __init__(self, handle: Handle, identity: Identity) -> None:
+    def __init__(self, handle: NvmlHandle, identity: Identity) -> None:
         self.handle = handle
         self.identity = identity
         self._listing: _Listing | None = None
@@ -168,7 +168,7 @@ def _slice(whole: Partition, number: int, previous: dict[str, Partition]) -> Par
         if error.value in DEVICE_GONE:
             raise
         return None
-    handle = Handle(raw)
+    handle = NvmlHandle(raw)
     uuid = handle.try_call("nvmlDeviceGetUUID") or ""
     if partition := previous.get(uuid):
         partition.handle.raw, partition.identity = raw, replace(partition.identity, mig=number)
@@ -221,7 +221,7 @@ class Gpu:
     def _open(self) -> Partition:
         """The whole GPU, with a new handle if there is none: a reset makes older ones invalid."""
         if self._whole is None:
-            handle = Handle(pynvml.nvmlDeviceGetHandleByIndex(self.identity.index))
+            handle = NvmlHandle(pynvml.nvmlDeviceGetHandleByIndex(self.identity.index))
             self.identity = replace(
                 self.identity,
                 uuid=handle.try_call("nvmlDeviceGetUUID") or self.identity.uuid,

@@ -88,7 +88,7 @@ def device_problem(code: int) -> str:
     return _DEVICE_PROBLEMS.get(code, f"cannot be read: NVML error {code}")
 
 
-class Handle:
+class NvmlHandle:
     """Calls NVML for one device or MIG slice. A call that is not supported is made once per handle only."""
 
     def __init__(self, raw: object) -> None:

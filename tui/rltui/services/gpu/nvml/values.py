@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pynvml
 
 from rltui.core.gpu.report import GpuProcess, MemoryKind
-from rltui.services.gpu.nvml.handle import ABSENT_CALL, DEVICE_GONE, Handle, NvmlCode
+from rltui.services.gpu.nvml.handle import ABSENT_CALL, DEVICE_GONE, NvmlCode, NvmlHandle
 
 Fields = dict[str, Any]
 """Fields of a `GpuDevice`, by name."""
@@ -32,7 +32,7 @@ class Memory(NamedTuple):
     reserved_bytes: int | None = None
 
 
-def read_memory(handle: Handle, *, is_slice: bool) -> Memory:
+def read_memory(handle: NvmlHandle, *, is_slice: bool) -> Memory:
     """Memory v2, else v1, else the machine's own: unified-memory systems give neither, or a total of 0.
 
     A MIG slice often has v1 only, and is never unified memory.
@@ -46,7 +46,7 @@ def read_memory(handle: Handle, *, is_slice: bool) -> Memory:
     return memory
 
 
-def _read_device_memory(handle: Handle) -> Memory:
+def _read_device_memory(handle: NvmlHandle) -> Memory:
     try:
         info = handle.call("nvmlDeviceGetMemoryInfo", pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as error:
@@ -56,7 +56,7 @@ def _read_device_memory(handle: Handle) -> Memory:
     return Memory("v2", info.total, info.used, info.free, info.reserved) if info.total else Memory()
 
 
-def _read_memory_v1(handle: Handle) -> Memory:
+def _read_memory_v1(handle: NvmlHandle) -> Memory:
     try:
         info = handle.call("nvmlDeviceGetMemoryInfo")
     except pynvml.NVMLError as error:
@@ -93,7 +93,7 @@ Entry = tuple[str, int, int | None]
 """Kind of list (`C`, `G`, or `M` for MPS), pid, bytes."""
 
 
-def read_processes(handle: Handle, total_bytes: int | None) -> tuple[GpuProcess, ...] | None:
+def read_processes(handle: NvmlHandle, total_bytes: int | None) -> tuple[GpuProcess, ...] | None:
     """Processes by pid, without names; `None` if a list that exists could not be read this time.
 
     Raises:
@@ -159,7 +159,7 @@ _THROTTLE_REASONS = {
 """`nvmlClocksEventReason*` of NVIDIA's `nvml.h`. Idle (0x1) and the software power cap (0x4) are normal."""
 
 
-def read_load(handle: Handle) -> Fields:
+def read_load(handle: NvmlHandle) -> Fields:
     """Read the figures that change from one reading to the next.
 
     All three readers give `None` for a value that the card does not give.
@@ -176,7 +176,7 @@ def read_load(handle: Handle) -> Fields:
     }
 
 
-def read_condition(handle: Handle) -> Fields:
+def read_condition(handle: NvmlHandle) -> Fields:
     """Read the figures that change slowly: a reading has them every few seconds."""
     # the older call is to be removed by NVIDIA; not every driver and binding has the newer
     sensor = pynvml.NVML_TEMPERATURE_GPU
@@ -195,7 +195,7 @@ def read_condition(handle: Handle) -> Fields:
     }
 
 
-def read_build(handle: Handle) -> Fields:
+def read_build(handle: NvmlHandle) -> Fields:
     """Read the figures that never change."""
     # the first link that the card does not know ends the search
     states: list[int] = []
