@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.abc
-import importlib.machinery
 import importlib.util
 import json
 import re
-import sys
 import types
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tui/rltui/frameworks/prime_rl/data/schemas"
@@ -30,31 +26,6 @@ SCRIPT = ROOT / "tui/rltui/services/config/models/script.py"
 MODELS = "rl=prime_rl.configs.rl:RLConfig,sft=prime_rl.configs.sft:SFTConfig"
 OF_OTHERS = ("env", "serve")
 """Fields of a source below which the config of verifiers begins."""
-
-
-class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds packages that are not there."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-
-    def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        is_absent = fullname.partition(".")[0] in self._names
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True) if is_absent else None
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        module = types.ModuleType(spec.name)
-        module.__dict__.update(__path__=[], __getattr__=_anything)
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing to be done."""
-
-
-def _anything(name: str) -> MagicMock:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return MagicMock(name=name)
 
 
 def _any_table(name: str) -> object:
@@ -81,7 +52,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if arguments.lenient:
         importlib.import_module(arguments.lenient).__dict__["__getattr__"] = _any_table
-    sys.meta_path.insert(0, Absent(frozenset(arguments.absent.split(","))))
+    importlib.import_module("absent").install(arguments.absent.split(","))
     spec = importlib.util.spec_from_file_location("script", SCRIPT)
     assert spec is not None
     assert spec.loader is not None

@@ -67,6 +67,15 @@ def test_errors_have_key_and_line(box: Box, ask: Ask) -> None:
     assert not own.accepts(box.loaded(text))
 
 
+def test_values_are_complete_or_there_is_a_reason(box: Box, ask: Ask) -> None:
+    own = ask()
+    assert own.accepts(box.loaded(VALID))
+    values = own.values(box.loaded(VALID))["rl"]
+    assert (values["max_steps"], values["orchestrator"]["batch_size"]) == (3, 128)
+    assert own.values(box.loaded("")) == {}
+    assert own.reason == "rl.toml: Field required"
+
+
 def test_what_we_told_is_not_told_again(box: Box, ask: Ask) -> None:
     text = 'max_steps = 1\n[optim]\ntype = "adamw"\nlr = -1.0\n'
     text += "[orchestrator]\nbatch_size = 10\ngroup_size = 4\n"

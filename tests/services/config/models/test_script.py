@@ -110,6 +110,23 @@ def test_a_verdict_names_the_place_of_each_error(worker: Any) -> None:
     assert (error["at"], error["type"]) == (["OTHER"], "int_parsing")
 
 
+def test_values_are_those_that_their_validators_leave(worker: Any) -> None:
+    source = RICH.replace("broken: int = Field(default_factory=lambda: 1 // 0)", """
+    part: Inherited = Inherited()
+
+    def model_post_init(self, _):
+        self.group_size *= 2
+        self.part = ByName(tokens=7)
+""")  # fmt: skip
+    text = 'OTHER = 1\nrollouts = 4\nfree = { y = 2 }\nmode = "a"\nborn = 0.5\n'
+    values = told(worker(source).ask("rl", {"text": text, "values": True}))["values"]
+    assert values == {
+        "depth": 2, "group_size": 8, "other": 1, "lax": {"x": 1}, "free": {"x": 1, "y": 2}, "table": {},
+        "named": {"tokens": 5}, "limit": "inf", "mode": "a", "folder": "out", "hook": None, "born": 0.5,
+        "part": {"tokens": 7},
+    }, "also what another class has in the place of the declared one"  # fmt: skip
+
+
 def test_what_they_print_read_or_fork_does_not_disturb(worker: Any) -> None:
     busy = """
 import os, sys

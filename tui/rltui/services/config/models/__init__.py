@@ -64,7 +64,7 @@ class FrameworkModels:
         self._asking = threading.Lock()
         self._worker: tuple[_Checkout, Worker] | None = None
         self._closed = False
-        self._verdicts: dict[tuple[str, str, str], Answer] = {}
+        self._verdicts: dict[tuple[str, str, str, bool], Answer] = {}
         self._schemas: tuple[str, Schemas] | None = None
         self._unresponsive: tuple[str, float, NotAsked] | None = None
         """State whose classes could not be imported in time, monotonic time of the next try, and the
@@ -127,6 +127,23 @@ class FrameworkModels:
             return False
         return bool(answers) and all("valid" in answers.get(role, {}) for role in files)
 
+    def values(self, files: ConfigFiles) -> Mapping[str, Mapping[str, Any]]:
+        """Role → every value of the file as its model's validators leave it, defaults and those that follow
+        from others included. Empty if the models cannot be asked, or refuse one of the files: `reason` says
+        why.
+        """
+        answers = self._verdicts_by_role(files, values=True)
+        if isinstance(answers, NotAsked):
+            return {}
+        refused = [role for role in files if "values" not in answers.get(role, {})]
+        if refused:
+            found = answers.get(refused[0], {})
+            texts = [str(error["text"]) for error in found.get("errors", ())]
+            lacks = texts or found.get("missing") or [self.reason or "it has no such model"]
+            self.reason = f"{Path(files[refused[0]].path).name}: {lacks[0]}"
+            return {}
+        return {role: answers[role]["values"] for role in files}
+
     def close(self) -> None:
         """Stop the process. A pending or later question gets no answer."""
         self._closed = True
@@ -162,7 +179,9 @@ class FrameworkModels:
             return NotAsked(error.title)
         return _Checkout(interpreter, validation, state_of(folder, interpreter, validation))
 
-    def _verdicts_by_role(self, files: ConfigFiles) -> Mapping[str, Answer] | NotAsked:
+    def _verdicts_by_role(
+        self, files: ConfigFiles, *, values: bool = False
+    ) -> Mapping[str, Answer] | NotAsked:
         """Empty if there is no checkout to ask."""
         checkout = self._find_checkout([Path(file.path) for file in files.values()])
         if not isinstance(checkout, _Checkout):
@@ -171,19 +190,19 @@ class FrameworkModels:
         for role, file in files.items():
             if role not in checkout.validation.models:
                 continue
-            answer = self._verdict(checkout, role, file.text.removeprefix(BOM))
+            answer = self._verdict(checkout, role, file.text.removeprefix(BOM), values=values)
             if isinstance(answer, NotAsked):
                 return answer
             answers[role] = answer
         return answers
 
-    def _verdict(self, checkout: _Checkout, role: str, text: str) -> Answer | NotAsked:
+    def _verdict(self, checkout: _Checkout, role: str, text: str, *, values: bool) -> Answer | NotAsked:
         """Ask once per content; an answer that is no complete verdict is requested again."""
-        key = (checkout.state, role, text)
+        key = (checkout.state, role, text, values)
         with self._asking:
             if (cached := self._verdicts.get(key)) is not None:
                 return cached
-            answer = self._ask(checkout, role, {"text": text})
+            answer = self._ask(checkout, role, {"text": text, "values": values})
             if not isinstance(answer, NotAsked) and ("valid" in answer or "errors" in answer):
                 if "missing" not in answer:
                     self._verdicts[key] = answer

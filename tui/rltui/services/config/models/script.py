@@ -12,7 +12,8 @@ nobody asked for `idle_s`, and at once, with all that it started, when its stdin
   below a field in the source is its description. Beside JSON Schema: `x-aliases`, further names of a property
   (dotted: a key in a table), and `x-extra: "ignore"` for tables that pass over keys they do not know, where
   `additionalProperties` is false for those that refuse them and true for those that take them.
-- `{"id", "role", "text": TOML}` → `valid` or `errors` (place, type and text of each). With either or alone:
+- `{"id", "role", "text": TOML}` → `valid` or `errors` (place, type and text of each), and with
+  `"values": true` those of a valid file, as their validators leave them. With either or alone:
   `missing`, why packages that the config itself asks for could not be imported; what else it says was then
   found with stand-ins for them.
 - `failed`: their code broke in another way. `unavailable`: none of the classes could be imported.
@@ -97,7 +98,7 @@ def _answer(question: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
             return (
                 _dataclass_verdict(model, question["text"], table)
                 if is_plain
-                else _verdict(model, question["text"], job["stand_ins"])
+                else _verdict(model, question, job["stand_ins"])
             )
         if is_plain:
             return {"schema": _dataclass_schema(model), "versions": _versions(job["packages"])}
@@ -200,23 +201,23 @@ def _versions(packages: list[str]) -> dict[str, str]:
 # --- verdicts ---------------------------------------------------------------------------------------------
 
 
-def _verdict(model: Any, text: str, stand_ins: str) -> dict[str, Any]:  # noqa: ANN401 - a class of theirs
+def _verdict(model: Any, question: dict[str, Any], stand_ins: str) -> dict[str, Any]:  # noqa: ANN401
     try:
-        return _validate(model, text)
+        return _validate(model, question)
     except ImportError as error:
         lacks = [str(error)]
     with contextlib.suppress(Exception):  # then only what is missing is known
         with _load("stand_ins", Path(stand_ins)).stand_ins(model) as missing:
-            answer = _validate(model, text)
+            answer = _validate(model, question)
         return {**answer, "missing": list(dict.fromkeys(missing)) or lacks}
     return {"missing": lacks}
 
 
-def _validate(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401
+def _validate(model: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     import tomllib  # here: an older python says that it lacks it
 
     try:
-        model.model_validate(tomllib.loads(text))
+        config = model.model_validate(tomllib.loads(question["text"]))
     except ImportError:
         raise
     except Exception as error:
@@ -224,7 +225,19 @@ def _validate(model: Any, text: str) -> dict[str, Any]:  # noqa: ANN401
             raise
         errors = error.errors(include_url=False, include_context=False, include_input=False)
         return {"errors": [{"at": item["loc"], "type": item["type"], "text": item["msg"]} for item in errors]}
-    return {"valid": True}
+    return {"valid": True, **({"values": _values(config)} if question.get("values") else {})}
+
+
+def _values(value: Any) -> Any:  # noqa: ANN401
+    """All fields of a model, also those of a subclass where the field is declared with its base."""
+    if hasattr(value, "model_dump"):
+        fields = {name: getattr(value, name) for name in type(value).model_fields}
+        return _values({**fields, **(getattr(value, "model_extra", None) or {})})
+    if isinstance(value, dict):
+        return {str(key): _values(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_values(inner) for inner in value]
+    return value.value if isinstance(value, enum.Enum) else value
 
 
 def _dataclass_verdict(model: Any, text: str, table: str) -> dict[str, Any]:  # noqa: ANN401
