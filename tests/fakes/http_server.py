@@ -35,8 +35,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(handler: type[Handler], *, tls: bool = False) -> Iterator[ThreadingHTTPServer]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def serving(handler: type[Handler], *, tls: bool = False, port: int = 0) -> Iterator[ThreadingHTTPServer]:
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(TLS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import socket
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -48,14 +49,26 @@ def api() -> Iterator[ThreadingHTTPServer]:
 class Box:
     """A run with one server at `address`, whose stand-ins collect alerts and journal entries."""
 
-    def __init__(self, address: ServerAddress) -> None:
+    def __init__(
+        self, address: ServerAddress, *, expected: Collection[str] = (), are_jobs_here: bool = True
+    ) -> None:
         self.alerts: list[Alert] = []
         self.journal: list[str] = []
         self.metrics: list[str] = []
-        record = ExperimentRecord("one", "/none", "/", (), "/l", "generic", 1.0, external=("inference",))
-        framework = replace(GENERIC, servers=ServersSide(addresses=lambda files: (address,)))
+        external = () if address.needed_for else ("inference",)
+        record = ExperimentRecord("one", "/none", "/", (), "/l", "generic", 1.0, external=external)
+        side = (
+            ServersSide(further=lambda files: (address,))
+            if address.needed_for
+            else ServersSide(addresses=lambda files: (address,))
+        )
         setup = SimpleNamespace(
-            record=record, framework=framework, run_jobs=frozenset({"trainer"}), components=["trainer"]
+            record=record,
+            framework=replace(GENERIC, servers=side),
+            run_jobs=frozenset({"trainer"}),
+            components=["trainer"],
+            parts=frozenset({"trainer", "teacher"}),
+            are_jobs_here=are_jobs_here,
         )
         observation = SimpleNamespace(
             sampler=SimpleNamespace(engine=lambda name, text: self.metrics.append(name)),
@@ -68,7 +81,7 @@ class Box:
         )
         config = SimpleNamespace(document=SimpleNamespace(files={}))
         parts = (cast(Any, part) for part in (setup, config, observation, events))
-        self.servers = Servers(*parts, is_in_use=lambda: True)
+        self.servers = Servers(*parts, is_in_use=lambda: True, is_expected=expected.__contains__)
 
     @property
     def everything(self) -> str:
@@ -150,3 +163,116 @@ async def test_tls_is_spoken_and_the_certificate_checked(
     (status,) = box.servers.status()
     assert status.state == state
     assert status.reason is None or "certificate verify failed" in status.reason
+
+
+# --- frozen models, env servers ---------------------------------------------------------------------------
+
+
+def teacher(url: str, model: str = "tiny", **more: Any) -> ServerAddress:
+    values = {
+        "id": "teacher",
+        "key": "algo.teacher.base_url",
+        "needed_for": "rollouts",
+        "used_for": "scores rollouts",
+    }
+    return ServerAddress(
+        url, key_variable="ONE_KEY", model=model, **{**values, "component": "teacher", **more}
+    )
+
+
+def gone() -> str:
+    """An address of this machine at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"localhost:{listener.getsockname()[1]}"
+
+
+async def test_a_run_is_refused_without_its_teacher(
+    api: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONE_KEY", KEY)
+    url = f"http://localhost:{api.server_address[1]}/v1"
+    box = Box(teacher(url))
+    await box.servers.refresh()
+    (status,) = box.servers.status()
+    assert (status.id, status.state, status.used_for) == ("teacher", "ready", "scores rollouts")
+    assert not box.metrics, "only its models are asked for"
+    assert box.servers.problems(PLAN, is_anew=True) == ()
+
+    for address, fault, command in (
+        (teacher(f"http://{gone()}/v1"), "does not answer (Connection refused): rollouts would hang", True),
+        (teacher(f"http://{gone()}/v1", component=""), "does not answer (Connection refused)", False),
+        (teacher(url, "large"), "the server has tiny, adapter, but the config asks for large", False),
+    ):
+        box = Box(address)
+        await box.servers.refresh()
+        (problem,) = box.servers.problems(PLAN, is_anew=True)
+        assert (problem.is_error, problem.key) == (True, "server")
+        assert problem.message.startswith(f"teacher at {address.url}")
+        assert fault in problem.message
+        assert (problem.mended_by == "rltui start one -c teacher") == command
+        assert box.servers.start_blocker("trainer") is not None
+        assert box.servers.problems(Plan(action="start", start=("teacher",)), is_anew=True) == ()
+        if command:
+            both = Plan(action="start", start=("teacher", "trainer"))
+            assert box.servers.problems(both, is_anew=True) == (), "it comes first"
+    monkeypatch.setenv("ONE_KEY", "sk-wrong")
+    for address, problems in ((teacher(url), 1), (teacher(url, is_open=False), 0)):
+        box = Box(address)
+        await box.servers.refresh()
+        found = box.servers.problems(PLAN, is_anew=True)
+        assert len(found) == problems, "what it gets besides is not known here"
+        assert all("rejects the key in ONE_KEY" in problem.message for problem in found)
+        assert "sk-wrong" not in box.everything
+
+
+async def test_a_teacher_of_its_own_is_shown_as_a_component() -> None:
+    box = Box(teacher(f"http://{gone()}/v1"), expected={"teacher"})
+    await box.servers.refresh()
+    assert box.servers.status() == ()
+    assert box.servers.problems(PLAN, is_anew=True) == ()
+    blocker = box.servers.start_blocker("trainer")
+    assert blocker is not None
+    assert blocker[0], "the trainer waits until it answers"
+
+
+async def test_an_address_of_this_machine_means_another_where_the_jobs_run_elsewhere() -> None:
+    box = Box(teacher(f"http://{gone()}/v1"), are_jobs_here=False)
+    await box.servers.refresh()
+    (status,) = box.servers.status()
+    assert status.state == "unknown"
+    assert box.servers.problems(PLAN, is_anew=True) == ()
+    assert box.servers.start_blocker("trainer") is None
+
+
+async def test_the_end_of_a_teacher_is_told_and_its_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONE_KEY", KEY)
+    with serving(Api) as api:
+        port = api.server_address[1]
+        box = Box(teacher(f"http://localhost:{port}/v1"))
+        await box.servers.refresh()
+        assert box.servers.bottleneck("orchestrator") is None
+    for _ in range(3):
+        await box.servers.poll()
+    (alert,) = box.alerts
+    assert alert.title == "teacher (external) is down"
+    assert "rollouts that need it hang; to serve it here: rltui start one -c teacher" in alert.text
+    waits = box.servers.bottleneck("orchestrator")
+    assert waits is not None
+    assert (waits.waits, waits.waits_for) == ("orchestrator", "teacher")
+    with serving(Api, port=port):
+        await box.servers.poll()
+    assert [alert.title for alert in box.alerts[1:]] == ["teacher answers again"]
+    assert box.servers.bottleneck("orchestrator") is None
+    assert KEY not in box.everything
+
+
+async def test_an_env_server_is_up_once_it_accepts_connections() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"tcp://localhost:{listener.getsockname()[1]}"
+        box = Box(teacher(url, id="env-eval-b", needed_for="evals", component=""))
+        await box.servers.refresh()
+        assert box.servers.status()[0].state == "ready"
+    box = Box(teacher(url, id="env-eval-b", needed_for="evals", component=""))
+    await box.servers.refresh()
+    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    assert problem.message == f"env-eval-b at {url} does not answer (Connection refused): evals would hang"

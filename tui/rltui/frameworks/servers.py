@@ -1,4 +1,4 @@
-"""Inference servers that somebody else runs: a record of functions about those that a config uses."""
+"""Servers that somebody else runs: a record of functions about those that a config uses."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class ServersSide:
     """The servers that the run uses and somebody else runs; none if it has its own.
 
     Raises ConfigError if the config names no address.
+    """
+    further: Callable[[ConfigFiles], tuple[ServerAddress, ...]] = no_items
+    """The other servers that the run needs, such as frozen models and env servers of its sources.
+
+    Raises ConfigError if the config has an address that is none.
     """
     absent: Callable[[ConfigFiles], tuple[str, ...]] = no_items
     """Components of layouts that nobody is known to run, for lack of a config file."""

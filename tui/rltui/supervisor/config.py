@@ -71,6 +71,16 @@ class Setup:
         return [spec.id for spec in self.layout.automatic]
 
     @property
+    def parts(self) -> frozenset[str]:
+        """Ids of all components, also of those that start on request."""
+        return frozenset(spec.id for spec in self.layout.component)
+
+    @property
+    def are_jobs_here(self) -> bool:
+        """The jobs of the run are processes of this machine, whose addresses are theirs."""
+        return not any(self.layout[name].is_remote for name in self.run_jobs)
+
+    @property
     def run_jobs(self) -> frozenset[str]:
         return self.layout.run_jobs(self.framework.run_roles)
 

@@ -41,6 +41,7 @@ class Runtime:
             self.observation,
             self.events,
             is_in_use=lambda: any(runner.lifecycle.busy for runner in self.processes.runners.values()),
+            is_expected=self._is_expected,
         )
         self.processes = Processes(
             setup,
@@ -58,6 +59,10 @@ class Runtime:
             self.processes.forecast,
             self.processes.reservations.others,
         )
+
+    def _is_expected(self, component: str) -> bool:
+        runner = self.processes.runners.get(component)
+        return runner is not None and runner.lifecycle.expected
 
     def knobs(self) -> KnobTable:
         """The knob table, from the files as they are now. May raise ConfigError."""

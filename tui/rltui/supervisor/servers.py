@@ -1,18 +1,18 @@
-"""Inference servers that somebody else runs: polled and judged; and the users of this experiment's server."""
+"""Servers that somebody else runs: polled and judged; and the users of this experiment's server."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from rltui.base.template import Missing
 from rltui.base.text import join_words
 from rltui.core import hints
 from rltui.core.config.report import Problem
-from rltui.core.experiment.api import Alert, Plan
+from rltui.core.experiment.api import Alert, Bottleneck, Plan
 from rltui.core.experiment.refusal import SERVER
 from rltui.core.experiment.servers import (
     Answer,
@@ -20,6 +20,7 @@ from rltui.core.experiment.servers import (
     ServerState,
     ServerStatus,
     judge_server,
+    server_fault,
     server_ids,
     server_warnings,
 )
@@ -28,7 +29,7 @@ from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.launch import ServiceCall
 from rltui.services.experiment.leases import trained_by, training, users_of
 from rltui.services.experiment.probes import query_server, read_exposition
-from rltui.services.experiment.registry import find_experiment
+from rltui.services.experiment.registry import find_experiment, name_if_needed
 from rltui.supervisor.config import Config, Setup
 from rltui.supervisor.events import EventBus
 from rltui.supervisor.observation import Observation
@@ -63,9 +64,13 @@ class Servers:
         events: EventBus,
         *,
         is_in_use: Callable[[], bool],
+        is_expected: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`is_in_use`: whether a component of the experiment lives, or waits."""
+        """`is_in_use`: whether a component of the experiment lives, or waits. `is_expected`: whether the one
+        of that id does, or will by itself.
+        """
         self._is_in_use = is_in_use
+        self._is_expected = is_expected
         self._setup = setup
         self._config = config
         self._observation = observation
@@ -84,8 +89,7 @@ class Servers:
 
     async def watch(self) -> None:
         while True:
-            if self.is_external:
-                await self.poll()
+            await self.poll()
             await self._poll_users()
             is_unreachable = any(server.state == "down" or server.unanswered for server in self._servers)
             is_watched = (is_unreachable and self._is_in_use()) or len(self._events.broadcast) > 0
@@ -98,24 +102,31 @@ class Servers:
                 return
         async with self._poll_lock:
             self._refresh_addresses()
-            for server in self._servers:
-                key = os.environ.get(server.address.key_variable, "")
-                answer = await asyncio.to_thread(query_server, server.address, key)
-                exposition = None
-                if not answer.fault:
-                    exposition = await read_exposition(f"{server.address.root}/metrics", key=key)
-                self._update(server, answer, exposition, key_is_set=bool(key))
+            await asyncio.gather(*map(self._ask, self._servers))
+
+    async def _ask(self, server: _WatchedServer) -> None:
+        address = server.address
+        if not self._is_asked(server):
+            return
+        key = os.environ.get(address.key_variable, "")
+        answer = await asyncio.to_thread(query_server, address, key)
+        exposition = None
+        if not answer.fault and not address.needed_for:
+            exposition = await read_exposition(f"{address.root}/metrics", key=key)
+        self._update(server, answer, exposition, key_is_set=bool(key))
 
     def _refresh_addresses(self) -> None:
         """Read the addresses from the config; the previous ones stay where that cannot be read."""
+        side, files = self._setup.framework.servers, self._config.document.files
         try:
-            addresses = self._setup.framework.servers.addresses(self._config.document.files)
+            addresses = side.addresses(files) if self.is_external else ()
+            named = [*zip(server_ids(len(addresses)), addresses, strict=True)]
+            named += [(address.id, address) for address in side.further(files)]
         except ConfigError as error:
             self._events.config_error(error)
             return
-        if addresses != tuple(server.address for server in self._servers):
-            named = zip(server_ids(len(addresses)), addresses, strict=True)
-            self._servers = tuple(_WatchedServer(name, address) for name, address in named)
+        known = {(server.id, server.address): server for server in self._servers}
+        self._servers = tuple(known.get(entry) or _WatchedServer(*entry) for entry in named)
 
     def _update(
         self, server: _WatchedServer, answer: Answer, exposition: bytes | None, *, key_is_set: bool
@@ -151,25 +162,60 @@ class Servers:
             if previous == "down" and self._is_in_use():
                 title = f"{server.id} answers again"
                 self._events.alert(Alert(kind="recovered", severity="information", title=title, text=url))
-        elif previous == "ready" or (previous == "unknown" and self._is_in_use()):
-            condition = "is down" if server.state == "down" else "cannot be used"
-            title = f"{server.id} (external) {condition}"
-            text = (
-                f"{url}: {server.reason}. Components that use this server wait or fail; rltui cannot start it"
-            )
+            return
+        condition = "is down" if server.state == "down" else "cannot be used"
+        title, text = f"{server.id} (external) {condition}", f"{url}: {server.reason}"
+        is_own = self._is_expected(server.address.component)  # what happens to that is told of the component
+        if server.address.needed_for:
+            text += f"; {server.address.needed_for} that need it hang{self._remedy(server)}"
+        else:
+            text += ". Components that use this server wait or fail; rltui cannot start it"
+        if not is_own and (previous == "ready" or (previous == "unknown" and self._is_in_use())):
             self._events.alert(Alert(kind="stall", severity="error", title=title, text=text))
+
+    def _remedy(self, server: _WatchedServer) -> str:
+        """The command that serves it on this machine, after a semicolon; empty if none does."""
+        component = server.address.component
+        if component not in self._setup.parts:
+            return ""
+        return f"; to serve it here: {self._start_command(component)}"
+
+    def _start_command(self, component: str) -> str:
+        return hints.START(component=component, name=name_if_needed(self._setup.record.name))
+
+    def _is_asked(self, server: _WatchedServer) -> bool:
+        """False for one at an address of another machine, on which the jobs run."""
+        address = server.address
+        return not (address.is_here and address.needed_for) or self._setup.are_jobs_here
 
     def start_blocker(self, component: str) -> tuple[bool, str] | None:
         """Why a job of the run cannot start: (whether that can still pass, reason); `None` if nothing is in
         the way.
         """
-        if not self.is_external or component not in self._setup.run_jobs:
+        if component not in self._setup.run_jobs:
             return None
         for server in self._servers:
-            if server.state != "ready":
+            if server.state != "ready" and self._is_asked(server):
                 reason = f": {server.reason}" if server.reason else ""
-                return server.state != "refused", f"the inference server at {server.address.url}{reason}"
-        return None if self._servers else (True, "the address of its inference server")
+                name = server.address.id or "the inference server"
+                is_passing = server.state != "refused" or self._is_expected(server.address.component)
+                return is_passing, f"{name} at {server.address.url}{reason}"
+        is_known = not self.is_external or any(not server.address.needed_for for server in self._servers)
+        return None if is_known else (True, "the address of its inference server")
+
+    def bottleneck(self, waiting: str) -> Bottleneck | None:
+        """The server without which the component `waiting` cannot go on."""
+        for server in self._servers:
+            if server.address.needed_for and server.state in ("down", "refused"):
+                text = f"{waiting} waits for {server_fault(server.address, server.state, server.reason)}"
+                return Bottleneck(
+                    waits=waiting,
+                    waits_for=server.id,
+                    share_frac=1.0,
+                    steps=0,
+                    text=text + self._remedy(server),
+                )
+        return None
 
     def status(self) -> tuple[ServerStatus, ...]:
         record = self._setup.record
@@ -182,27 +228,46 @@ class Servers:
                 reason=server.reason,
                 models=server.answer.models,
                 model=server.address.model,
-                source=source,
+                source="config" if server.address.needed_for else source,
                 key_variable=server.address.key_variable,
                 key_is_set=bool(os.environ.get(server.address.key_variable)),
                 since=server.since,
                 facts=server.facts,
+                used_for=server.address.used_for,
+                key=server.address.key,
             )
             for server in self._servers
+            if not self._is_expected(server.address.component)  # shown as that
         )
 
     # --- before a start -----------------------------------------------------------------------------------
 
     async def refresh(self) -> None:
         """Poll the servers and their users, for a plan that depends on them."""
-        if self.is_external:
-            await self.poll()
+        await self.poll()
         self._users_at = -_USERS_INTERVAL_S
         await self._poll_users()
 
     def problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
         """Errors and warnings about a plan. `is_anew`: its jobs begin at the beginning."""
-        return (*self._server_problems(plan, is_anew=is_anew), *self._user_problems(plan))
+        return (
+            *self._server_problems(plan, is_anew=is_anew),
+            *self._further_problems(plan),
+            *self._user_problems(plan),
+        )
+
+    def _further_problems(self, plan: Plan) -> Iterator[Problem]:
+        """An error for each frozen model or env server that would let the run hang."""
+        for server in self._servers if self._setup.run_jobs.intersection(plan.start) else ():
+            address, component = server.address, server.address.component
+            is_coming = component in plan.start or (
+                component not in plan.stop and self._is_expected(component)
+            )
+            if address.needed_for and server.state in ("down", "refused") and not is_coming:
+                message, command = server_fault(address, server.state, server.reason), ""
+                if component in self._setup.parts and server.state == "down":
+                    message, command = f"{message}; to serve it here", self._start_command(component)
+                yield Problem(key=SERVER, message=message, mended_by=command)
 
     def _server_problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
@@ -218,6 +283,8 @@ class Servers:
             )
             problems.append(Problem(key=SERVER, message=message))
         for server in self._servers:
+            if server.address.needed_for:
+                continue
             if server.state == "ready":
                 warnings = server_warnings(server.address, server.answer, engine_title)
                 problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
@@ -269,7 +336,11 @@ class Servers:
         """Calls to the servers of another experiment, made before the jobs of this run start."""
         if not self._setup.record.inference_of:
             return []
-        calls = ((server.address.key_variable, self._reset(server.address)) for server in self._servers)
+        calls = (
+            (server.address.key_variable, self._reset(server.address))
+            for server in self._servers
+            if not server.address.needed_for
+        )
         service_calls = self._config.launcher.context(self._config.document.files).service_calls()
         resets = [replace(call, key_variable=name) for name, call in calls if isinstance(call, ServiceCall)]
         return [*(call for call in service_calls if call.component == "inference"), *resets]

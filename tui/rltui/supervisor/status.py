@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from rltui.base.text import join_words
-from rltui.core.experiment.api import ComponentStatus, Down, HostStatus, RollbackOffer, Status
+from rltui.core.experiment.api import Bottleneck, ComponentStatus, Down, HostStatus, RollbackOffer, Status
 from rltui.core.experiment.states import ComponentState
 from rltui.core.runs.evals import COMPONENT, SERVER, QueuedEval
 from rltui.core.runs.state import is_complete, run_state
@@ -45,6 +45,9 @@ class StatusBuilder:
         `transaction`: the plan being executed, in words. `down`: whether and by whom everything is being
         ended. `evals`: the running one first.
         """
+        progress = self._observation.current_progress
+        if (missing := self._missing()) is not None:
+            progress = progress.replace(bottleneck=missing)
         status = status_of(
             self._setup.record,
             self._setup.layout,
@@ -52,7 +55,7 @@ class StatusBuilder:
             components=self._components(evals),
             is_alive=self.is_alive(),
             down=down,
-            progress=self._observation.current_progress,
+            progress=progress,
             logs=self._observation.logs.logs,
             orphans=self._processes.orphans.orphans,
             links=self._observation.links,
@@ -64,6 +67,17 @@ class StatusBuilder:
             "evals": evals,
         }
         return with_queue(self._setup.record, status.replace(**live))
+
+    def _missing(self) -> Bottleneck | None:
+        """The server of others without which the living run cannot go on, whatever its last steps waited
+        for.
+        """
+        alive = [runner.spec.id for runner in self._processes.run_jobs() if runner.lifecycle.alive]
+        if not alive:
+            return None
+        return self._servers.bottleneck(
+            self._observation.progress.component_names.get("orchestrator", alive[0])
+        )
 
     def is_done(self) -> bool:
         """True if the steps of the run are done, and nothing of it goes on."""
@@ -170,6 +184,8 @@ class StatusBuilder:
                 )
         if runner.lifecycle.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *details)
+        if (missing := self._missing()) is not None and missing.waits == runner.spec.id:
+            details = (f"waiting for {missing.waits_for}", *details)
         if runner.spec.id == "inference" and self._servers.users:
             details = (*details, f"used by {join_words(self._servers.users)}")
         return details if runner.lifecycle.alive else ()

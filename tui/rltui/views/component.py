@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rltui.base.text import age, duration, quiet_s
+from rltui.base.times import clock_text
 from rltui.core.experiment.states import (
     ALIVE_STATES,
     COMPONENT_STATES,
@@ -253,13 +254,19 @@ def waits_text(waits: str, waits_for: str, share_frac: float) -> str:
 
 
 def server_cells(server: Mapping[str, Any]) -> list[Cell]:
-    """The form is `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`."""
+    """The form is `inference (external) ● ready · KV 41 % · http://gpu-2:8000/v1 · serves tiny`; of one that
+    does not answer `teacher (external) ✗ down since 14:05:30 · http://… · scores rollouts · why`.
+    """
     source = server["source"]
     origin = "external" if source in ("config", "--inference") else f"of {source}"
     label = _SERVER_LABELS[server["state"]]
     cells = [Cell(server["id"], "head"), Cell(f" ({origin}) ", "faint"), label]
+    if server["since"] is not None and server["state"] != "ready":
+        cells.append(Cell(f" since {clock_text(server['since'])}", label.role))
     cells += [Cell(f" · {fact}") for fact in server["facts"]]
     cells.append(Cell(f" · {server['url']}", "faint"))
+    if server["used_for"]:
+        cells.append(Cell(f" · {server['used_for']}", "faint"))
     if server["reason"]:
         cells.append(Cell(f" · {server['reason']}", label.role))
     elif server["models"]:

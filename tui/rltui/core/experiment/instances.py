@@ -74,7 +74,11 @@ def instance_ids(component: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _id(component: str, slug: str, name: str, *, is_clear: bool) -> str:
-    """`env-reverse-text`, with some digits of a hash if that is too long, or means several names."""
+    """`env-reverse-text`, with some digits of a hash if that is too long, or means several names. The
+    instance without a name, the one for all, has the component's own id.
+    """
+    if not name:
+        return component
     if is_clear and slug and len(id_ := f"{component}-{slug}") <= _LONGEST_ID:
         return id_
     digits = hashlib.sha256(name.encode()).hexdigest()[:6]

@@ -1,4 +1,4 @@
-"""External inference servers, which no component of the experiment runs: address and state. Pure."""
+"""External servers, which no component of the run is: inference, frozen models, env servers. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _EVERY_INTERFACE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}  # n
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104
 """Host names in URLs that mean this machine."""
 _EXAMPLE = "use one such as http://gpu-2:8000/v1"
+_TCP = "tcp"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Address of an inference server that somebody else runs, and the run's demands on it."""
+    """Address of a server that somebody else runs, and the run's demands on it."""
 
     url: str
-    """URL of its OpenAI API, http or https: `http://gpu-2:8000/v1`."""
+    """URL of its OpenAI API, http or https: `http://gpu-2:8000/v1`. Of an env server: `tcp://gpu-2:5000`."""
     key_variable: str = ""
     """Environment variable that holds the key of its API."""
     model: str | None = None
@@ -31,6 +32,18 @@ class ServerAddress:
     """The run refuses a server that does not serve the model."""
     admin_url: str = ""
     """URL of its engine, if not `url`: behind a router."""
+    id: str = ""
+    """Name in messages; empty for the inference servers of the run, which are numbered."""
+    key: str = ""
+    """Dotted key of the config that names it; empty as above."""
+    needed_for: Literal["", "rollouts", "evals"] = ""
+    """What hangs without it; empty as above: components wait for those."""
+    used_for: str = ""
+    """The same in words, for people: `scores rollouts of math`."""
+    component: str = ""
+    """Component of the layouts that can serve it at this address, on request; empty: none can."""
+    is_open: bool = True
+    """False if it gets headers of the config's, which rltui does not send: its refusal says nothing."""
 
     @property
     def root(self) -> str:
@@ -41,6 +54,27 @@ class ServerAddress:
     def is_here(self) -> bool:
         """It listens on this machine's own address."""
         return urlsplit(self.url).hostname in LOOPBACK_HOSTS
+
+    @property
+    def is_env_server(self) -> bool:
+        """It speaks ZMQ: whether it accepts connections is all that can be asked."""
+        return self.url.startswith(f"{_TCP}://")
+
+
+def tcp_address(text: str) -> str:
+    """The address of an env server as a person writes it.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    try:
+        url = urlsplit(text.strip())
+        is_address = url.scheme == _TCP and bool(url.hostname and url.port) and not (url.path or url.username)
+    except ValueError:  # no port number
+        is_address = False
+    if not is_address:
+        raise UsageError(f"not the address of an env server: {text}", hint="use one such as tcp://gpu-2:5000")
+    return text.strip()
 
 
 def server_url(text: str) -> str:
@@ -94,7 +128,7 @@ ServerState = Literal["unknown", "ready", "down", "refused"]
 
 
 class ServerStatus(Value):
-    """Last observed state of an inference server that somebody else runs."""
+    """Last observed state of a server that somebody else runs."""
 
     id: str = "inference"
     """Name in metrics and plans; with a number if there are several."""
@@ -114,6 +148,10 @@ class ServerStatus(Value):
     """Time of the last change of state."""
     facts: tuple[str, ...] = ()
     """Short texts on its load, as in a component's title."""
+    used_for: str = ""
+    """Its work in words; empty for the inference servers of the run."""
+    key: str = ""
+    """Dotted key of the config that names it; empty as above."""
 
 
 def server_ids(count: int) -> tuple[str, ...]:
@@ -126,7 +164,7 @@ def judge_server(
 ) -> tuple[ServerState, str | None]:
     """The state of a server after its answer, and the reason in words."""
     variable = address.key_variable
-    if answer.status in (401, 403):
+    if answer.status in (401, 403) and address.is_open:
         if not variable:
             return "refused", (
                 f"the server requires an API key (status {answer.status}), but the config names no"
@@ -137,14 +175,22 @@ def judge_server(
                 f"the server requires an API key: set {variable} in the shell that starts the experiment"
             )
         return "refused", f"the server rejects the key in {variable} (status {answer.status})"
-    if answer.status in (404, 405):
+    if answer.status in (404, 405) and address.is_strict:
         return "refused", f"no OpenAI API at {address.url} (status {answer.status} for /models)"
-    if answer.fault:
+    if answer.fault and answer.status not in (401, 403, 404, 405):
         return "down", answer.fault
     model = address.model
     if model is not None and answer.models and model not in answer.models and address.is_strict:
         return "refused", f"the server has {join_some(answer.models, 3)}, but the config asks for {model}"
     return "ready", None
+
+
+def server_fault(address: ServerAddress, state: ServerState, reason: str | None) -> str:
+    """Say what is wrong with a server that is not ready, and what hangs for that."""
+    where = f"{address.id} at {address.url}"
+    if state == "refused":
+        return f"{where}: {reason}"
+    return f"{where} does not answer ({reason}): {address.needed_for} would hang"
 
 
 def server_warnings(address: ServerAddress, answer: Answer, engine: str) -> tuple[str, ...]:

@@ -232,7 +232,7 @@ def _make_faults(
         "launcher": inherits or _on_cluster(data, context),
         "inference": fault or (None if is_table(data, "inference") else _NO_INFERENCE),
         **dict.fromkeys(("orchestrator", "trainer"), fault),
-        **{f"env.{source.split}.{source.name}": fault for source in sources(files)},
+        **{f"env.{source.split}.{source.name}": fault for source in sources(files) if source.component},
     }
 
 

@@ -7,10 +7,9 @@ from pathlib import PurePath
 
 from rltui.base.template import Missing
 from rltui.core.experiment.servers import ServerAddress, server_url
-from rltui.errors import ConfigError, UsageError
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import ServiceCall
-from rltui.frameworks.prime_rl import ports
+from rltui.frameworks.prime_rl import endpoints, ports
 from rltui.frameworks.prime_rl.configs import PARTS
 from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.values import is_table
@@ -33,6 +32,7 @@ class PrimeRlServers:
         return ServersSide(
             most=None,
             addresses=self._addresses,
+            further=self._further,
             absent=self._absent,
             weights_by=self._weights_by,
             weights_reset=self._weights_reset,
@@ -55,16 +55,23 @@ class PrimeRlServers:
         admins = admin if isinstance(admin, list) and len(admin) == len(urls) else [""] * len(urls)
         return tuple(
             ServerAddress(
-                _server_url(key, str(url)),
+                endpoints.checked(server_url, key, str(url)),
                 key_variable=variable if isinstance(variable, str) else "",
                 model=model if isinstance(model, str) else None,
                 is_strict=values.get(f"{client}.skip_model_check") is not True,
                 admin_url=""
                 if chosen or not engine
-                else _server_url(f"{client}.admin_base_url", str(engine)),
+                else endpoints.checked(server_url, f"{client}.admin_base_url", str(engine)),
             )
             for url, engine in zip(urls, admins, strict=True)
         )
+
+    def _further(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+        """Frozen models, then env servers."""
+        data = self.run(files)
+        knobs = ports.knobs(self.run.generation_of(files), data, ())
+        own_ports = [knob.port for knob in knobs if knob.component == "inference"]
+        return (*endpoints.frozen_models(data, own_ports), *endpoints.env_servers(data))
 
     def _absent(self, files: ConfigFiles) -> tuple[str, ...]:
         """The programs without a file, if each has one of its own."""
@@ -94,11 +101,3 @@ class PrimeRlServers:
                 "inference", f"{root}/update_weights", purpose, {"weight_dir": str(folder)}, required=True
             )
         return Missing(TRAINED, hint="restart that server first")
-
-
-def _server_url(key: str, text: str) -> str:
-    """Raises ConfigError if a config names no address."""
-    try:
-        return server_url(text)
-    except UsageError as error:
-        raise ConfigError(f"{key}: {error.title}", hint=error.hint) from error

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rltui.core.experiment.layout import Ready
 from rltui.core.experiment.servers import Answer, ServerAddress
@@ -109,7 +111,11 @@ _MOST_MODELS, _LONGEST_NAME = 200, 200
 
 
 def query_server(address: ServerAddress, key: str) -> Answer:
-    """Query the models that a server serves. Never raises. Blocks."""
+    """Query the models that a server serves; of an env server, whether it accepts connections. Never raises.
+    Blocks.
+    """
+    if address.is_env_server:
+        return _connect(address)
     try:
         content = get(f"{address.url}/models", timeout_s=_PROBE_TIMEOUT_S, limit_bytes=1 << 20, key=key)
         cards = json.loads(content)["data"]
@@ -120,7 +126,18 @@ def query_server(address: ServerAddress, key: str) -> Answer:
         return Answer(fault=error.strerror or str(error) or type(error).__name__)
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return Answer(fault=f"no list of models at {address.url}/models")
-    return Answer(tuple(names), updates_weights=_has_route(f"{address.root}/update_weights", key))
+    is_trained = not address.needed_for
+    has_route = _has_route(f"{address.root}/update_weights", key) if is_trained else None
+    return Answer(tuple(names), updates_weights=has_route)
+
+
+def _connect(address: ServerAddress) -> Answer:
+    url = urlsplit(address.url)
+    try:
+        socket.create_connection((url.hostname or "", url.port or 0), timeout=_PROBE_TIMEOUT_S).close()
+    except OSError as error:
+        return Answer(fault=error.strerror or str(error) or type(error).__name__)
+    return Answer()
 
 
 def _has_route(url: str, key: str) -> bool | None:
