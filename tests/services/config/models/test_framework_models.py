@@ -73,7 +73,7 @@ def test_values_are_complete_or_there_is_a_reason(box: Box, ask: Ask) -> None:
     values = own.values(box.loaded(VALID))["rl"]
     assert (values["max_steps"], values["orchestrator"]["batch_size"]) == (3, 128)
     assert own.values(box.loaded("")) == {}
-    assert own.reason == "rl.toml: Field required"
+    assert own.reason == "rl.toml: max_steps: Field required"
 
 
 def test_what_we_told_is_not_told_again(box: Box, ask: Ask) -> None:

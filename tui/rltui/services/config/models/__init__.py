@@ -135,13 +135,13 @@ class FrameworkModels:
         answers = self._verdicts_by_role(files, values=True)
         if isinstance(answers, NotAsked):
             return {}
-        refused = [role for role in files if "values" not in answers.get(role, {})]
-        if refused:
-            found = answers.get(refused[0], {})
-            texts = [str(error["text"]) for error in found.get("errors", ())]
-            lacks = texts or found.get("missing") or [self.reason or "it has no such model"]
-            self.reason = f"{Path(files[refused[0]].path).name}: {lacks[0]}"
-            return {}
+        for role, file in files.items():
+            answer = answers.get(role, {})
+            if "values" not in answer:
+                errors = [f"{'.'.join(map(str, e['at']))}: {e['text']}" for e in answer.get("errors", ())]
+                lacks = errors or answer.get("missing") or [_failure_reason(answer) or "no such model"]
+                self.reason = f"{Path(file.path).name}: {lacks[0]}"
+                return {}
         return {role: answers[role]["values"] for role in files}
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ nobody asked for `idle_s`, and at once, with all that it started, when its stdin
   (dotted: a key in a table), and `x-extra: "ignore"` for tables that pass over keys they do not know, where
   `additionalProperties` is false for those that refuse them and true for those that take them.
 - `{"id", "role", "text": TOML}` → `valid` or `errors` (place, type and text of each), and with
-  `"values": true` those of a valid file, as their validators leave them. With either or alone:
+  `"values": true` the `values` of a valid file as their validators leave them. With either or alone:
   `missing`, why packages that the config itself asks for could not be imported; what else it says was then
   found with stand-ins for them.
 - `failed`: their code broke in another way. `unavailable`: none of the classes could be imported.
@@ -225,7 +225,20 @@ def _validate(model: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: 
             raise
         errors = error.errors(include_url=False, include_context=False, include_input=False)
         return {"errors": [{"at": item["loc"], "type": item["type"], "text": item["msg"]} for item in errors]}
-    return {"valid": True, **({"values": _values(config)} if question.get("values") else {})}
+    if not question.get("values"):
+        return {"valid": True}
+    again = model.model_validate(tomllib.loads(question["text"]))
+    return {"valid": True, "values": _lasting(_values(config), _values(again))}
+
+
+def _lasting(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Without what is another one at each validation: times, random names, and what is made of them."""
+    pairs = ((name, value, second.get(name)) for name, value in first.items())
+    return {
+        name: _lasting(value, other) if isinstance(value, dict) and isinstance(other, dict) else value
+        for name, value, other in pairs
+        if value == other or (isinstance(value, dict) and isinstance(other, dict))
+    }
 
 
 def _values(value: Any) -> Any:  # noqa: ANN401

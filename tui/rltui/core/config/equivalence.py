@@ -1,0 +1,138 @@
+"""Whether a config means the same after it was written for another release: every value, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rltui.base.toml.values import TomlValue, format_key, split_key
+from rltui.base.values import Value
+from rltui.core.config.data import deep_leaves
+from rltui.core.config.knobs import display
+
+
+class ValueDifference(Value):
+    """A value that is another one afterwards, or that nothing there stands for. Texts without secrets."""
+
+    key: str
+    """Its dotted name before."""
+    to: str | None = None
+    """Its name afterwards; `None`: there is none."""
+    before: str = ""
+    after: str = ""
+    is_set: bool = False
+    """The files say it; otherwise it is a default, or follows from others."""
+
+
+class Equivalence(Value):
+    """What is known about the meaning of a converted config."""
+
+    before: str
+    """Who said what the values were, in words."""
+    after: str
+    is_proven: bool = False
+    """Both releases' own models said it; otherwise a shipped schema, as far as it knows."""
+    equal: int = 0
+    """Number of values that are the same."""
+    different: tuple[ValueDifference, ...] = ()
+    gone: tuple[ValueDifference, ...] = ()
+    """Those that are set, and that nothing stands for afterwards."""
+    defaults_gone: int = 0
+    added: int = 0
+    """Number of values that only the later release has."""
+    unproven: tuple[str, ...] = ()
+    """Keys afterwards, or before where there is none, whose value nobody could be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where a value is expected, and as what."""
+
+    old: str
+    new: str | None
+    """`None`: it is gone."""
+    was: TomlValue
+    value: TomlValue
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """All values of a config, as a release reads them."""
+
+    values: Mapping[str, Any]
+    """Tables as in the file."""
+    by: str
+    """Who read them, in words."""
+    day: str
+    """State of the framework that reads them so."""
+    is_own: bool
+    """The release's own models did."""
+    unknown: frozenset[str] = frozenset()
+    """Dotted keys that have no definite value, and keys below them neither."""
+
+
+def equivalence(
+    before: Resolved, after: Resolved, moved: Iterable[Moved], said: Collection[str]
+) -> Equivalence:
+    """Compare. `said`: dotted keys that the files set."""
+    leaves, equal, defaults_gone = deep_leaves(after.values), 0, 0
+    different: list[ValueDifference] = []
+    gone: list[ValueDifference] = []
+    unproven, met = [], set()
+    for item in moved:
+        is_set = item.old in said
+        value = _at(leaves, item.new) if item.new is not None else _ABSENT
+        met.add(item.new)
+        if item.was is None and value in (None, _ABSENT):
+            continue
+        found = ValueDifference(key=item.old, to=item.new, before=_text(item.was, item.old), is_set=is_set)
+        if _is_below(item.old, before.unknown) or (item.new and _is_below(item.new, after.unknown)):
+            unproven += [item.new or item.old]
+        elif value is not _ABSENT and _is_same(item.value, value):
+            equal += 1
+        elif value is not _ABSENT:
+            different.append(found.replace(after=_text(value, item.new or "")))
+        elif item.new is not None and is_set and not after.is_own:
+            unproven.append(item.new)
+        else:
+            gone += [found] if is_set else []
+            defaults_gone += not is_set
+    return Equivalence(
+        before=before.by,
+        after=after.by,
+        is_proven=before.is_own and after.is_own,
+        equal=equal,
+        different=tuple(different),
+        gone=tuple(gone),
+        defaults_gone=defaults_gone,
+        added=sum(value is not None and key not in met for key, value in leaves.items()),
+        unproven=tuple(dict.fromkeys(unproven)),
+    )
+
+
+_ABSENT = object()
+
+
+def _at(leaves: Mapping[str, Any], key: str) -> object:
+    """The value of a key; `None` also where a table around it is off."""
+    if key in leaves:
+        return leaves[key]
+    if any(other.startswith(f"{key}.") for other in leaves):
+        return {}
+    path = split_key(key)
+    above = (format_key(path[:depth]) for depth in range(len(path) - 1, 0, -1))
+    return next((leaves[table] for table in above if table in leaves and leaves[table] is None), _ABSENT)
+
+
+def _is_below(key: str, tables: Collection[str]) -> bool:
+    return any(f"{key}.".startswith(f"{table}.") for table in tables)
+
+
+def _text(value: object, key: str) -> str:
+    return "none" if value is None else display(value, key=key)
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Equal as numbers, but a flag is none."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)

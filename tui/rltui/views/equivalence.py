@@ -1,0 +1,33 @@
+"""Whether a converted config means the same as before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rltui.base.text import count_text
+
+if TYPE_CHECKING:
+    from rltui.core.config.equivalence import Equivalence, ValueDifference
+
+
+def equivalence_lines(found: Equivalence) -> list[str]:
+    """One sentence, then a line for every value that is not known to be the same."""
+    is_same = not (found.different or found.gone or found.unproven)
+    parts = [f"{count_text(found.equal, 'value')} {'is' if found.equal == 1 else 'are'} the same"]
+    parts += [f"{len(found.different)} differ"] if found.different else []
+    parts += [f"{len(found.gone)} have no successor"] if found.gone else []
+    parts += [f"{len(found.unproven)} could not be compared"] if found.unproven else []
+    meaning = "same meaning: " if is_same else "meaning: "
+    proof = "" if found.is_proven else "; not proven by the models of both releases"
+    return [
+        f"{meaning}{', '.join(parts)}, by {found.before} and {found.after}{proof}",
+        *(_line(item) for item in found.different),
+        *(f"  {item.key} = {item.before}: no successor" for item in found.gone),
+        *(f"  {key}: not compared" for key in found.unproven),
+    ]
+
+
+def _line(item: ValueDifference) -> str:
+    origin = "" if item.is_set else "default "
+    name = item.key if item.to in (None, item.key) else f"{item.key} → {item.to}"
+    return f"  {name}: {origin}{item.before} before, {item.after} now"
