@@ -39,7 +39,7 @@ def test_its_file_is_told_from_those_of_others() -> None:
     """Finding C5."""
     assert registry.detect([("vf.toml", SEED)]) is VF_RL
     assert registry.detect([("vf.toml", SEED)], installed="prime-rl") is VF_RL
-    assert registry.layout_for(VF_RL, ["rl"]) == "verifiers"
+    assert registry.layout_for(VF_RL, {"rl": ConfigFile("rl", "rl.toml", {})}) == "verifiers"
     assert VF_RL.config.role("rl.toml", {"model": {"name": "m"}, "trainer": {"args": {}}}) is None
     assert VF_RL.config.fit([("a.toml", SEED), ("b.toml", SEED)]) is None
 

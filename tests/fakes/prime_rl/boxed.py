@@ -14,7 +14,13 @@ from typing import Any
 from tests.conftest import Box
 from tests.fakes.prime_rl.checkout import TOOLS, checkout
 from tests.fakes.prime_rl.engine import WEIGHTS_ROUTE
-from tests.fakes.prime_rl.examples import Ports, free_ports, write_example, write_sft_example
+from tests.fakes.prime_rl.examples import (
+    Ports,
+    free_ports,
+    write_evaluated_sft,
+    write_example,
+    write_sft_example,
+)
 from tests.fakes.prime_rl.generation import GENERATIONS, Name
 from tests.fakes.prime_rl.http_client import get
 from tests.waiting import retry_until
@@ -45,9 +51,10 @@ class PrimeBox:
         """The same, with its whole path."""
         return self.box.work / self.folder
 
-    def up(self, layout: str, *more: str) -> dict[str, Any]:
-        """Start everything; returns when it is ready, with the status."""
-        arguments = ("up", *self.files, "-l", layout, "-n", EXPERIMENT, "-o", "out", *more)
+    def up(self, layout: str = "", *more: str) -> dict[str, Any]:
+        """Start everything; returns when it is ready, with the status. Without a layout: the default."""
+        choice = ("-l", layout) if layout else ()
+        arguments = ("up", *self.files, *choice, "-n", EXPERIMENT, "-o", "out", *more)
         status: dict[str, Any] = self.box.json(*arguments)
         return status
 
@@ -135,6 +142,18 @@ def prime_sft_box(box: Box, generation: Name, *, max_steps: int = 100_000, inter
     file = write_sft_example(box.work, generation, max_steps=max_steps, interval=interval)
     _place(box, generation)
     return PrimeBox(box, generation, free_ports(), (file.name,))
+
+
+def evaluated_sft_box(
+    box: Box, generation: Name, *, max_steps: int = 100_000, interval: int = 2, every: int = 4
+) -> PrimeBox:
+    """A box with SFT and evaluations every so many steps in the work folder."""
+    ports = free_ports()
+    file = write_evaluated_sft(
+        box.work, generation, ports, max_steps=max_steps, interval=interval, every=every
+    )
+    _place(box, generation)
+    return PrimeBox(box, generation, ports, (file.name,))
 
 
 def _place(box: Box, generation: Name) -> None:

@@ -77,6 +77,24 @@ def write_example(
     return [_write(folder / "rl.toml", f"{text}\n[inference.server]\nport = {ports.server}\n")]
 
 
+def write_evaluated_sft(
+    folder: Path, generation: Name, ports: Ports, *, max_steps: int, interval: int, every: int
+) -> Path:
+    """Write SFT with a server and evaluations every so many steps, which the last generations have."""
+    text = _text("era_c/sft.toml", max_steps)
+    text = text.replace("[ckpt] # Checkpoint at the end of training", f"[ckpt]\ninterval = {interval}")
+    text = text.replace("interval = 25", f"interval = {every}")
+    if generation == "D":
+        text = text.replace("num_examples = 32", "").replace(
+            "[eval.sampling]", "[eval.select]\nlimit = 32\n\n[eval.sampling]"
+        )
+    else:
+        text = text.replace("num_examples = 32", f"env_server_base_port = {ports.env}")
+    text = text.replace("[inference]", f"[inference]\nbackend_port = {ports.engine}")
+    text += f"\n[inference.server]\nport = {ports.server}\n\n[weight_broadcast]\nport = {ports.weights}\n"
+    return _write(folder / "sft.toml", text + 'type = "nccl"\n')
+
+
 def write_sft_example(folder: Path, generation: Name, *, max_steps: int, interval: int) -> Path:
     """Write the example without the evals of the last generation, which would need a server."""
     text = _text("era_b/sft.toml", max_steps)

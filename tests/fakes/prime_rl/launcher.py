@@ -38,7 +38,7 @@ def rl(generation: Generation, arguments: list[str]) -> int:
     prepare_folder(generation, tree, folder, out)
     configs, logs = _config_folder(generation, folder), None
     if generation.has_attempts:
-        configs, logs = _attempt(folder)
+        configs, logs = attempt(folder, "rl")
     write_parts(generation, tree, configs)
     out.info(f"Wrote subconfigs to {configs}")
     if value_at(tree, "dry_run", False):
@@ -56,12 +56,16 @@ def write_parts(generation: Generation, tree: Tree, folder: Path) -> None:
         if tree.get(part) is not None:
             write(tree[part], folder / f"{part}{generation.config_suffix}")
     if generation.is_late:
-        for split, source, address in env_servers(tree["orchestrator"]):
-            place = folder / "envs" / split / f"{source_name(source)}.json"
-            server = {"env": source.get("env", {}), "serve": {"address": address}, "log": {"level": "warn"}}
-            if generation.has_attempts:
-                server |= {"serve": {}, "address_file": str(place.with_suffix(".address").absolute())}
-            write(server, place)
+        write_env_servers(generation, env_servers(tree["orchestrator"]), folder)
+
+
+def write_env_servers(generation: Generation, servers: list[tuple[str, Tree, str]], folder: Path) -> None:
+    for split, source, address in servers:
+        place = folder / "envs" / split / f"{source_name(source)}.json"
+        server = {"env": source.get("env", {}), "serve": {"address": address}, "log": {"level": "warn"}}
+        if generation.has_attempts:
+            server |= {"serve": {}, "address_file": str(place.with_suffix(".address").absolute())}
+        write(server, place)
 
 
 def prepare_folder(generation: Generation, tree: Tree, folder: Path, out: Printer) -> None:
@@ -97,7 +101,7 @@ def attempt_folder(generation: Generation, folder: Path) -> Path:
     return _numbered(logs, 1 + max(_attempts(logs), default=0))
 
 
-def _attempt(folder: Path) -> tuple[Path, Path]:
+def attempt(folder: Path, program: str) -> tuple[Path, Path]:
     """Folders of this launch for configs and for logs, dry runs included; both or neither may be pinned."""
     pins = [os.environ.get(f"PRL_ATTEMPT_{kind}_DIR") for kind in ("CONFIG", "LOG")]
     if all(pins):
@@ -105,9 +109,9 @@ def _attempt(folder: Path) -> tuple[Path, Path]:
     if any(pins):
         raise_uncaught("ValueError: PRL_ATTEMPT_CONFIG_DIR and PRL_ATTEMPT_LOG_DIR must be set together")
     kinds = (folder / "configs", folder / "logs")
-    number = 1 + max((attempt for kind in kinds for attempt in _attempts(kind)), default=0)
+    number = 1 + max((number for kind in kinds for number in _attempts(kind)), default=0)
     configs, logs = (_numbered(kind, number) for kind in kinds)
-    (configs / "command.txt").write_text("uv run rl @ rl.toml\n")
+    (configs / "command.txt").write_text(f"uv run {program} @ {program}.toml\n")
     return configs / "resolved", logs
 
 
@@ -117,12 +121,12 @@ def _attempts(folder: Path) -> list[int]:
 
 def _numbered(folder: Path, number: int) -> Path:
     """A new folder of an attempt, to which `latest` points."""
-    attempt = folder / f"attempt_{number}"
-    attempt.mkdir(parents=True)
-    link = folder / f".{attempt.name}"
-    link.symlink_to(attempt.name)
+    target = folder / f"attempt_{number}"
+    target.mkdir(parents=True)
+    link = folder / f".{target.name}"
+    link.symlink_to(target.name)
     link.replace(folder / "latest")
-    return attempt
+    return target
 
 
 def trainer_command(generation: Generation, module: str, ranks: int, logs: Path, config: Path) -> list[str]:

@@ -22,7 +22,7 @@ PROGRAMS = {
 }
 """Program → module and function; those of every generation."""
 
-CURRENT_PROGRAMS = {"env-server": "env_server:env_server", "evals": "sft:evals"}
+CURRENT_PROGRAMS = {"env-server": "env_server:env_server", "evals": "online_eval:evals"}
 """Programs of the last generation."""
 
 

@@ -82,6 +82,25 @@ def env_servers(tree: Tree) -> list[tuple[str, Tree, str]]:
     ]
 
 
+def eval_servers(tree: Tree) -> list[tuple[str, Tree, str]]:
+    """The same of SFT; `tree` is the whole config."""
+    evals = {"eval": tree["eval"]}
+    if (port := value_at(tree, "eval.env_server_base_port")) is not None:
+        evals["env_server_base_port"] = port
+    return env_servers(evals)
+
+
+def with_evals(generation: Generation, tree: Tree) -> None:
+    """Values of an SFT config that follow from its evaluations and their server."""
+    serves = tree.get("inference") is not None
+    in_memory = serves and not has(tree, "model.lora")
+    fill(tree, "weight_broadcast.type", "nccl" if in_memory else "filesystem")
+    if not serves:
+        return
+    fill(tree, "inference.vllm.model", value_at(tree, "model.name", "Qwen/Qwen3-0.6B"))
+    _serving(tree, "eval.client")
+
+
 def source_name(source: Mapping[str, Any]) -> str:
     return str(source.get("name") or value_at(source, "env.taskset.id", "env"))
 
@@ -161,15 +180,25 @@ def _current(tree: Tree) -> None:
         fill(tree, f"{part}.weight_broadcast.type", kind)
         fill(tree, f"{part}.rollout_transport.type", "zmq")
     if serves:
-        set_at(tree, "inference.weight_broadcast.type", kind)
-        port = value_at(tree, "inference.server.port", 8000)
-        fill(tree, "inference.backend_port", port + 100)
-        if has(tree, "inference.router") and value_at(tree, "inference.router") in (None, "None"):
-            set_at(tree, "inference.router", None)
-            engine = port
-        else:
-            engine = value_at(tree, "inference.backend_port")
-        fill(tree, "orchestrator.model.client.admin_base_url", [f"http://localhost:{engine}/v1"])
+        _serving(tree, "orchestrator.model.client")
+
+
+def _serving(tree: Tree, client: str) -> None:
+    """Transport and ports of the server, and its addresses for who uses it."""
+    set_at(tree, "inference.weight_broadcast.type", _broadcast(tree))
+    port = value_at(tree, "inference.server.port", 8000)
+    fill(tree, "inference.backend_port", port + 100)
+    if has(tree, "inference.router") and value_at(tree, "inference.router") in (None, "None"):
+        set_at(tree, "inference.router", None)
+        engine = port
+    else:
+        engine = value_at(tree, "inference.backend_port")
+    fill(tree, f"{client}.base_url", f"http://localhost:{port}/v1")
+    fill(tree, f"{client}.admin_base_url", [f"http://localhost:{engine}/v1"])
+
+
+def _broadcast(tree: Tree) -> str:
+    return str(value_at(tree, "trainer.weight_broadcast.type", value_at(tree, "weight_broadcast.type")))
 
 
 def _sources(tree: Tree) -> list[str]:

@@ -36,6 +36,16 @@ def write_readable(generation: Generation, output: Path, step: int) -> None:
             file.write_text(json.dumps(_episode(step)) + "\n")
 
 
+def write_evaluated(generation: Generation, output: Path, step: int, count: int) -> None:
+    """Write the episodes of an evaluation, where August's generation has them."""
+    if generation.has_attempts:
+        return
+    for cohort in ("all", "effective"):
+        file = output / "rollouts" / f"step_{step}" / "eval" / cohort / "traces.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(json.dumps(_episode(step)) + "\n" for _ in range(count)))
+
+
 def _rollout(step: int) -> dict[str, object]:
     return {
         "example_id": step,

@@ -12,6 +12,8 @@ class Switches:
 
     step_s: float
     """Time that a training step takes."""
+    eval_s: float
+    """Time that an evaluation during SFT takes."""
     load_s: float
     """Time that the server takes to load its model."""
     oom_at: str
@@ -30,6 +32,7 @@ def switches() -> Switches:
 
     return Switches(
         step_s=float(read("STEP_S", "0.05")),
+        eval_s=float(read("EVAL_S", "0.05")),
         load_s=float(read("LOAD_S", "0.05")),
         oom_at=read("OOM_AT", ""),
         die_at=read("DIE_AT", ""),

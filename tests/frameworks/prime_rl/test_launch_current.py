@@ -56,6 +56,43 @@ def test_launchers_get_a_copy_with_the_folder_they_may_use() -> None:
     assert edits["clean"] is None
 
 
+def test_sft_with_evaluations_is_run_by_parts() -> None:
+    context = replace(CONTEXT, run_dir="/w/out/run")
+    assert registry.layout_for(PRIME_RL, SFT) == "prime-rl-sft-evals"
+    filled = commands(PRIME_RL, "prime-rl-sft-evals", SFT, context)
+    assert filled["env-eval-reverse-text"] == "uv run env-server @ /m/env.eval.reverse-text"
+    assert filled["online-eval"] == "uv run evals @ /m/online-eval"
+    assert filled["trainer"].endswith("-m prime_rl.trainer.sft.train @ /m/trainer")
+    resolution = PRIME_RL.launch.resolutions(SFT, context)[1]
+    assert resolution.commands == (("sft", "@", "{input.sft}", "--dry-run"),)
+    assert resolution.edits["sft"]["run.dir"] == "run"
+    assert (resolution.replaced["{scratch}/out"], resolution.moves) == ("/w/out", "")
+    environment = PRIME_RL.launch.environment("trainer", SFT, with_devices("0", "1"))
+    assert (environment["CUDA_VISIBLE_DEVICES"], environment["WANDB_SHARED_FINISHER"]) == ("1", "online-eval")
+    assert PRIME_RL.gpu_needs.count(SFT) == 2
+
+
+def test_sft_of_autumn_sends_its_weights_as_it_starts() -> None:
+    autumn = of(sft={**SFT["sft"].data, "eval": {"interval": 25, "select": {"limit": 32}, "source": []}})
+    assert PRIME_RL.launch.fresh_rules(SFT)[0][:2] == (
+        frozenset({"trainer", "online-eval"}),
+        frozenset({"inference"}),
+    )
+    assert PRIME_RL.launch.fresh_rules(autumn) == ()
+    context = replace(CONTEXT, made={"online-eval": {"source": []}})
+    assert PRIME_RL.launch.template_values(autumn, context)["program.online-eval"] == (
+        "python", "-m", "prime_rl.eval.online",
+    )  # fmt: skip
+
+
+def test_sft_without_evaluations_is_its_launcher() -> None:
+    alone = of(sft={"data": {"name": "d"}, "run": {}})
+    assert registry.layout_for(PRIME_RL, alone) == "prime-rl-sft"
+    fault = PRIME_RL.launch.template_values(alone, CONTEXT)["config.trainer"]
+    assert isinstance(fault, Missing)
+    assert "no [eval]" in fault.reason
+
+
 def test_parts_are_resolved_in_an_empty_folder_and_never_cleaned() -> None:
     resolution = PRIME_RL.launch.resolutions(RUN, CONTEXT)[1]
     assert resolution.commands == (("rl", "@", "{input.rl}", "--dry-run"),)

@@ -65,8 +65,8 @@ def identify(
         framework_choice = (
             registry.get(framework) if framework is not None else detect(config_files, workspace=workspace)
         )
-        roles = load_files(config_files, framework_choice)
-        return framework_choice, layout_files.find(registry.layout_for(framework_choice, roles), folder)
+        files = load_files(config_files, framework_choice)
+        return framework_choice, layout_files.find(registry.layout_for(framework_choice, files), folder)
     layout_file = layout_files.find(layout, folder)
     expected_name = layout_files.load(layout_file).framework
     if framework is not None and layout_file.stem in registry.get(framework).layouts.values():

@@ -86,7 +86,8 @@ class Framework:
     generation_title: str = ""
     """The title, if it is a generation of a framework; empty: that has only one."""
     layouts: Mapping[str, str] = field(default_factory=dict)
-    """Role → name of the shipped layout that runs a config with such a file; the first role present wins."""
+    """Role, or role and table (`sft.eval`) → name of the shipped layout that runs a config with such a file;
+    the first present wins."""
     cluster_layouts: Mapping[str, str] = field(default_factory=dict)
     """Role → name of the shipped layout that runs it as SLURM jobs; the first role present wins."""
     job_on_one_gpu: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from rltui.errors import ConfigError, NotFoundError
 
 if TYPE_CHECKING:  # 40 ms, which who asks for a family need not pay
     from rltui.frameworks.base import Checkout, Framework
-    from rltui.frameworks.inputs import Parsed
+    from rltui.frameworks.inputs import ConfigFiles, Parsed
 
 _FRAMEWORKS = {
     "tinyrl": ("rltui.frameworks.tinyrl:TINYRL", "tinyrl"),
@@ -170,18 +170,18 @@ def checkouts() -> tuple[Checkout, ...]:
     )
 
 
-def layout_for(framework: Framework, roles: Collection[str]) -> str:
-    """Name of the shipped layout that runs a config with files of these roles.
+def layout_for(framework: Framework, files: ConfigFiles) -> str:
+    """Name of the shipped layout that runs a config.
 
     Raises:
         ConfigError: if there is none: the framework needs a layout of the user's.
     """
     return _layout_for_role(
-        framework.layouts, roles, f"{framework.title} has no default layout", hint="choose one with --layout"
+        framework.layouts, files, f"{framework.title} has no default layout", hint="choose one with --layout"
     )
 
 
-def cluster_layout_for(framework: Framework, roles: Collection[str]) -> str:
+def cluster_layout_for(framework: Framework, files: ConfigFiles) -> str:
     """Name of the shipped layout that runs it as SLURM jobs.
 
     Raises:
@@ -189,17 +189,22 @@ def cluster_layout_for(framework: Framework, roles: Collection[str]) -> str:
     """
     return _layout_for_role(
         framework.cluster_layouts,
-        roles,
+        files,
         f"{framework.title} has no layout for SLURM",
         hint="write one with `slurm = {}` for the component that runs as a job, and pass it with --layout",
     )
 
 
-def _layout_for_role(layouts: Mapping[str, str], roles: Collection[str], lack: str, *, hint: str) -> str:
-    layout = next((layout for role, layout in layouts.items() if role in roles), None)
+def _layout_for_role(layouts: Mapping[str, str], files: ConfigFiles, lack: str, *, hint: str) -> str:
+    layout = next((layout for key, layout in layouts.items() if _is_present(key, files)), None)
     if layout is None:
         raise ConfigError(lack, hint=hint)
     return layout
+
+
+def _is_present(key: str, files: ConfigFiles) -> bool:
+    role, _, table = key.partition(".")
+    return role in files and (not table or isinstance(files[role].data.get(table), Mapping))
 
 
 def framework_of_tree(names: Collection[str]) -> str | None:

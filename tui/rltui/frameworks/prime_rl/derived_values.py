@@ -57,6 +57,10 @@ def defaults(values: Values, names: Names) -> Mapping[str, TomlValue]:
     if is_on(v.get("sft.eval")):
         fast = is_on(v.get("sft.inference")) and not is_on(v.get("sft.model.lora"))
         set_default(f"sft.{rules.BROADCAST}", "nccl" if fast else "filesystem")
+        if is_on(v.get("sft.inference")):
+            host = v.get("sft.inference.server.host") or "localhost"
+            port = rules.int_value(v, "sft.inference.server.port")
+            set_default("sft.eval.client.base_url", f"http://{host}:{port}/v1")
     for group in (names("train_source"), names("eval_source"), "sft.eval.source"):
         _set_sources(group, v, names, set_default)
     return result

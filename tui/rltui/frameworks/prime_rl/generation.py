@@ -213,6 +213,14 @@ class Generation:
     """Variable for the id of the W&B run that orchestrator and trainer share."""
     wandb_table: str = ""
     """The table that turns this on; empty: always on."""
+    role: str = "rl"
+    """The role of the file whose launcher writes out the config of each process."""
+    partner: str = "orchestrator"
+    """Component beside the trainer that moves its weights to the engine."""
+    lora: str = "trainer.model.lora"
+    """Table that switches LoRA on."""
+    evaluated_sft: Generation | None = None
+    """How it runs SFT with [eval] as separate processes; `None`: only its launcher does."""
     successor: Generation | None = None
     """The next generation with the same id."""
 
@@ -232,16 +240,21 @@ class Generation:
             else self.resume_cleared
         )
 
-    def of(self, data: Mapping[str, Any]) -> Generation:
-        """The generation whose schema the merged config `data` fits: itself, or its successor."""
-        if self.successor is None:
-            return self
-        newest = configs.snapshots(configs.CURRENT, "rl")[0]
-        return self.successor if configs.best(configs.CURRENT, "rl", data)[0] is newest else self
+    def of(self, data: Mapping[str, Any], role: str) -> Generation:
+        """The generation whose schema the merged config `data` fits, itself or its successor, as it runs a
+        file of that role.
+        """
+        g = self
+        if self.successor is not None:
+            newest = configs.snapshots(configs.CURRENT, role)[0]
+            g = self.successor if configs.best(configs.CURRENT, role, data)[0] is newest else self
+        is_evaluated = role == "sft" and isinstance(data.get("eval"), Mapping)
+        return g.evaluated_sft if is_evaluated and g.evaluated_sft is not None else g
 
 
 _ON_CLUSTERS = {"rl": "prime-rl-slurm", "sft": "prime-rl-sft-slurm"}
 _DRY_RUN = ("rl", "@", "{input.rl}", "--dry-run")
+_DRY_RUN_OF_SFT = ("sft", "@", "{input.sft}", "--dry-run")
 
 SPLIT = Generation(
     id=configs.SPLIT,
@@ -302,7 +315,7 @@ _CURRENT = Generation(
     title="prime-rl (August 2026 on)",
     schemas=configs.CURRENT,
     merges_deeply=yes,
-    layouts={"rl": "prime-rl", "sft": "prime-rl-sft"},
+    layouts={"rl": "prime-rl", "sft.eval": "prime-rl-sft-evals", "sft": "prime-rl-sft"},
     cluster_layouts=_ON_CLUSTERS,
     signs=(
         *("logs/latest", "logs/attempt_*", "configs/*.json"),
@@ -344,7 +357,28 @@ _CURRENT = Generation(
     },
     shared_wandb="WANDB_RUN_ID",
 )
-_LATEST = replace(_CURRENT, env_port="")
+_CURRENT_SFT_EVALS = replace(
+    _CURRENT,
+    role="sft",
+    partner="online-eval",
+    lora="model.lora",
+    base_urls=("eval.client.base_url",),
+    infer_gpus=("deployment.num_infer_gpus", "deployment.num_eval_gpus"),
+    env_port="eval.env_server_base_port",
+    batches="filesystem",
+    resends_weights=False,
+    resolving=replace(
+        _CURRENT.resolving,
+        commands=(_DRY_RUN_OF_SFT,),
+        unsupported="--layout prime-rl-sft runs it with prime-rl's own launcher",
+    ),
+)
+"""SFT with [eval]. In August its trainer sends no weights as it starts."""
+_LATEST = replace(
+    _CURRENT,
+    env_port="",
+    evaluated_sft=replace(_CURRENT_SFT_EVALS, env_port="", resends_weights=True),
+)
 """From September 2026 on: run folders with attempts, env servers that write their addresses into files."""
-CURRENT = replace(_CURRENT, successor=_LATEST)
+CURRENT = replace(_CURRENT, evaluated_sft=_CURRENT_SFT_EVALS, successor=_LATEST)
 """August 2026. A file that shows neither is run as of August, and by the output of its dry run."""

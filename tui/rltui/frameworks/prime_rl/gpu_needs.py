@@ -96,12 +96,14 @@ def gpu_needs_of(config: RunConfigReader, reader: SchemaConfig) -> GpuNeeds:
     """The part of a framework; `reader` reads values of its files."""
 
     def count(files: ConfigFiles) -> int | None:
+        if "sft" in files and config.has_parts(files):
+            return sum(device_counts(config.generation_of(files), config(files)))
         counts = (item.value for item in reader.derive(files) if item.name == "GPUs")
         return next((count for count in counts if isinstance(count, int)), 1)
 
     def engine(files: ConfigFiles) -> EngineMemory | None:
         """Memory that vLLM takes; `None` without a server, and if the utilization is no share."""
-        g, data = config.generation_of(files), config.rl(files)
+        g, data = config.generation_of(files), config.of_parts(files)
         shares = (value_at(data, key) for key in _engine_keys("gpu_memory_utilization"))
         share = next((value for value in shares if value is not None), _UTILIZATION)
         if not is_number(share) or not 0 < share <= 1:
@@ -125,9 +127,10 @@ def gpu_needs_of(config: RunConfigReader, reader: SchemaConfig) -> GpuNeeds:
         )
 
     def training(files: ConfigFiles) -> Training | None:
-        """Training of `sft`. `None` while a value has a wrong type or is out of bounds."""
+        """Training of SFT. `None` while a value has a wrong type or is out of bounds."""
         sound_values = reader.sound_values(files) if "sft" in files else None
-        return None if sound_values is None else _training(sound_values, reader.names(files))
+        component = "trainer" if config.has_parts(files) else "sft"
+        return None if sound_values is None else _training(component, sound_values, reader.names(files))
 
     return GpuNeeds(count=count, engine=engine, training=training)
 
@@ -136,8 +139,8 @@ _OFF_DEVICE = ("lora", "experimental.lora", "optim_cpu_offload", "fsdp_cpu_offlo
 """Keys of `[model]` that leave less on the device than full weights, gradients and moments."""
 
 
-def _training(v: Values, names: Names) -> Training | None:
-    """Values that decide about the memory of `sft`; `None` without rows to train on."""
+def _training(component: str, v: Values, names: Names) -> Training | None:
+    """Values that decide about the memory of SFT; `None` without rows to train on."""
     batch, micro, seq_len = (
         v.get(f"sft.data.{key}") for key in ("batch_size", "micro_batch_size", "seq_len")
     )
@@ -148,7 +151,7 @@ def _training(v: Values, names: Names) -> Training | None:
         (v.get("sft.model.cp") or 1) * (v.get("sft.model.tp") or 1),
     )
     return Training(
-        "sft",
+        component,
         v.get("sft.model.name"),
         micro,
         seq_len,

@@ -18,7 +18,6 @@ from rltui.core.runs.evals import SERVER
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, ServiceCall, common_values
 from rltui.frameworks.prime_rl import ports
-from rltui.frameworks.prime_rl.configs import PARTS
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
 from rltui.frameworks.prime_rl.gpu_needs import device_counts, split_devices
 from rltui.frameworks.prime_rl.run_config import RunConfigReader
@@ -35,11 +34,8 @@ from rltui.frameworks.prime_rl.values import (
     texts,
 )
 
-_LOGGING = ("orchestrator", "trainer")
-"""Components that log to W&B."""
 _ENV_SERVERS = "env-"
 """Prefix of the ids of env servers."""
-_PAIR = frozenset({"orchestrator", "trainer"})
 _INFERENCE = frozenset({"inference"})
 
 _STEPS = "each counts steps on its own, and the counters must agree"
@@ -47,9 +43,13 @@ _HANDSHAKE = (
     "the trainer announces itself once, and a new peer would wait for that forever; their step counters"
     " must agree too"
 )
-_BASE_WEIGHTS = "a new server has the base weights until the orchestrator sends newer ones"
+_ACKNOWLEDGED = (
+    "the trainer waits at each broadcast for online-eval to receive it, and both start from one checkpoint"
+)
+_BASE_WEIGHTS = "a new server has the base weights until {} sends newer ones"
 _GROUP = "a new server must join the weight broadcast group, which those two set up at start"
-_ADDRESS = "it listens on a new port, written to a file that the orchestrator reads only at start"
+_ADDRESS = "it listens on a new port, written to a file that {} reads only at start"
+_PROGRAM_OF_EVALS = ("python", "-m", "prime_rl.eval.online")
 
 _OUT = "{scratch}/out"
 _FIRST_ATTEMPT = {
@@ -63,6 +63,9 @@ _MADE_AT_START = Missing("created when the component starts")
 _NO_INFERENCE = Missing(
     "the config has no [inference] table, so no server is started",
     hint="add [inference]; or shut the experiment down and resume it to use the server at base_url",
+)
+_NO_EVALS = Missing(
+    "the config has no [eval] table, so only the trainer runs", hint="--layout prime-rl-sft runs it"
 )
 _ON_CLUSTER = Missing(
     "the config has [slurm] for a cluster, but would run on this machine",
@@ -115,7 +118,8 @@ class PrimeRlLaunch:
             "gpu_count.all": str(max(1, len(context.devices))),
             "gpu_count.trainer": str(len(split.trainer) or device_counts(g, data)[1]),
             "gpu_memory.inference": str(memory.utilization) if memory and split.inference else "",
-            "ranks.trainer": ",".join(map(str, numbers(data, "trainer.log.ranks_filter") or (0,))),
+            "ranks.trainer": ",".join(map(str, _ranks(data) or (0,))),
+            "program.online-eval": ("evals",) if _runs_evals(g, context) else _PROGRAM_OF_EVALS,
         }
         return {**values, **g.further_values(files, context, values)}
 
@@ -138,21 +142,21 @@ class PrimeRlLaunch:
         if g.run_folders:
             common["run.name"] = _run_name(files, context)
             location = {"output_dir": str(folder.parent), "run.dir": folder.name}
-        if role == "rl":
+        if self.run.has_parts(files):
             common |= addresses
         if context.submits:
             location |= _slurm(data, context)
         launcher = Resolution(edits={role: {**common, **location}}, outputs={"launcher": (f"{role}.toml",)})
         if _on_cluster(data, context) is not None:
             return ()
-        if role == "sft" or _not_by_parts(data) is not None:
+        if not self.run.has_parts(files) or _not_by_parts(data) is not None:
             return (launcher,)
         return (launcher, _parts(g, files, data, context, common))
 
     def _ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
-        if "sft" in files:
+        if not self.run.has_parts(files):
             return ()
-        knobs = ports.knobs(self.run.generation_of(files), self.run.rl(files), sources(files))
+        knobs = ports.knobs(self.run.generation_of(files), self.run(files), sources(files))
         return tuple(knob for knob in knobs if not self.run.servers or knob.component != "inference")
 
     def _environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
@@ -163,18 +167,19 @@ class PrimeRlLaunch:
             variables = self._environment("inference", files, context)
             return {name: value for name, value in variables.items() if name != "CUDA_VISIBLE_DEVICES"}
         g = self.run.generation_of(files)
-        split = split_devices(g, self.run.rl(files), context.devices)
+        split = split_devices(g, self.run.of_parts(files), context.devices)
         # the generation's own, then what the config says, then what cannot be chosen; little for a launcher
         part = "env" if component.startswith(_ENV_SERVERS) else component
-        parts = ("env", "inference", *_LOGGING) if g.has_launchers else ("inference", *_LOGGING, "sft")
-        if part not in parts or (g.has_launchers and "rl" not in files):
+        logging = (g.partner, "trainer")
+        parts = ("env", "inference", *logging) if g.has_launchers else ("inference", *logging, "sft")
+        if part not in parts or (g.has_launchers and g.role not in files):
             return {"PYTHONUNBUFFERED": "1"}
-        data = files["rl"].data if "rl" in files else {}
+        data = files[g.role].data if g.role in files else {}
         variables = {**g.environment[""], **g.environment.get(part, {})}
-        if part in (*_LOGGING, "sft"):
+        if part in (*logging, "sft"):
             variables |= {"LOGURU_FORCE_COLORS": "1", **_wandb_command(part, files)}
         if g.run_folders:
-            of_part = f"{'orchestrator' if part == 'env' else part}.env_vars"
+            of_part = f"{g.partner if part == 'env' else part}.env_vars"
             variables |= texts(value_at(data, "env_vars")) | texts(value_at(data, of_part))
             variables |= {
                 "PRL_RUN_ID": context.run_id or context.name,
@@ -182,8 +187,14 @@ class PrimeRlLaunch:
             }
             variables["PRL_ATTEMPT_CONFIG_DIR"] = ports.attempt_configs(context)
             variables["PRL_ATTEMPT_LOG_DIR"] = ports.attempt_logs(context)
-        if part in _LOGGING and g.shared_wandb and _shares(g, data):
+        if part in logging and g.shared_wandb and _shares(g, data):
             variables |= {"WANDB_SHARED_MODE": "1", "WANDB_SHARED_LABEL": part}
+            if g.role == "sft":
+                variables |= {
+                    "PRL_LOG_DIR": ports.attempt_logs(context),
+                    "WANDB_SHARED_PRIMARY": "trainer",
+                    "WANDB_SHARED_FINISHER": g.partner,
+                }
             variables[g.shared_wandb] = context.run_id or context.name
         devices = {"inference": split.inference, "trainer": split.trainer}.get(part)
         return {**variables, "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else variables
@@ -192,32 +203,52 @@ class PrimeRlLaunch:
         """Rules by the transports. A pair stays a pair even if both go through files: they have two
         counters.
         """
-        g, data = self.run.generation_of(files), self.run.rl(files)
+        g, data = self.run.generation_of(files), self.run.of_parts(files)
         in_memory = ports.transport(g, data, ports.WEIGHTS) != "filesystem"
         through_files = not in_memory and ports.transport(g, data, ports.BATCHES) == "filesystem"
         servers = [source.component for source in sources(files) if source.component]
         moving = [] if g.env_port else servers
+        pair, partner = _pair(g), g.partner if g.role == "sft" else f"the {g.partner}"
+        steps = _HANDSHAKE if g.batches == "zmq" and not through_files else _STEPS
         return (
-            (_PAIR, _PAIR, _HANDSHAKE if g.batches == "zmq" and not through_files else _STEPS),
-            (_INFERENCE, _PAIR, _GROUP if in_memory else _BASE_WEIGHTS),
-            *((frozenset({server}), frozenset({"orchestrator"}), _ADDRESS) for server in moving),
+            (pair, pair, _ACKNOWLEDGED if g.role == "sft" else steps),
+            (_INFERENCE, pair, _GROUP if in_memory else _BASE_WEIGHTS.format(partner)),
+            *((frozenset({server}), frozenset({g.partner}), _ADDRESS.format(partner)) for server in moving),
         )
 
     def _fresh_rules(self, files: ConfigFiles) -> Sequence[RestartRule]:
         """Rules for a run that begins again: in 2025 the orchestrator posts `/reload_weights`, from August
         2026 on the trainer broadcasts its first weights; in between nothing replaced the former.
         """
-        return () if self.run.generation_of(files).resends_weights else ((_PAIR, _INFERENCE, TRAINED),)
+        g = self.run.generation_of(files)
+        return () if g.resends_weights else ((_pair(g), _INFERENCE, TRAINED),)
 
     def _service_calls(self, files: ConfigFiles, context: RunContext) -> tuple[ServiceCall, ...]:
         """An orchestrator that died while it updated weights has left the engine paused: no router knows of
         that, so the engine itself is called.
         """
-        if "rl" not in files:
+        g = self.run.generation_of(files)
+        if g.role not in files:
             return ()
-        port_values = ports.values(self.run.generation_of(files), self.run.rl(files), context)
+        port_values = ports.values(g, self.run.of_parts(files), context)
         url = f"http://{port_values['host.inference']}:{port_values['port.engine']}/resume"
         return (ServiceCall("inference", url, "resume a paused engine"),)
+
+
+def _pair(g: Generation) -> frozenset[str]:
+    return frozenset({g.partner, "trainer"})
+
+
+def _ranks(data: Mapping[str, Any]) -> tuple[int, ...] | None:
+    return numbers(data, "trainer.log.ranks_filter") or numbers(data, "log.ranks_filter")
+
+
+def _runs_evals(g: Generation, context: RunContext) -> bool:
+    """The program is `evals`, as in August: by the config that was made for it, else by the generation's
+    default.
+    """
+    made = context.made.get("online-eval")
+    return bool(g.env_port) if made is None else is_table(made, "eval")
 
 
 def _make_faults(
@@ -227,11 +258,11 @@ def _make_faults(
     inherits = _inherits(files)
     if not g.has_launchers:
         return dict.fromkeys(map(_name, files), inherits)
-    fault = inherits or _not_by_parts(data)
+    fault = inherits or _not_by_parts(data) or (_NO_EVALS if g.role not in files else None)
     return {
         "launcher": inherits or _on_cluster(data, context),
         "inference": fault or (None if is_table(data, "inference") else _NO_INFERENCE),
-        **dict.fromkeys(("orchestrator", "trainer"), fault),
+        **dict.fromkeys((g.partner, "trainer"), fault),
         **{f"env.{source.split}.{source.name}": fault for source in sources(files) if source.component},
     }
 
@@ -314,37 +345,44 @@ def _parts(
     resolving = g.resolving
     is_shared = split_devices(g, data, context.devices).is_shared
     through_files = is_shared and ports.transport(g, data, ports.WEIGHTS) == "nccl"
+    is_sft, location = g.role == "sft", PurePath(context.run_folder)
+    run_name = location.name if is_sft else resolving.run  # its trainer joins the two itself
     edits = {**common, "output_dir": _OUT, **dict.fromkeys(resolving.dropped)}
-    if resolving.run:
-        edits["run.dir"] = resolving.run
+    if run_name:
+        edits["run.dir"] = run_name
     if through_files:
         other_edits = {key: value for key, value in edits.items() if f"{ports.WEIGHTS}." not in key}
         edits = {**other_edits, **ports.FILE_BROADCAST}
-    run = PurePath("out") / resolving.run
-    names = {part: f"{part}{resolving.suffix}" for part in PARTS}
-    names |= {f"env.{split}": f"envs/{split}/*{resolving.suffix}" for split in SPLITS}
+    run = PurePath("out") / run_name
+    stems = {"trainer": ("sft",), "online-eval": ("eval", "evals")} if is_sft else {}
+    names = {
+        part: tuple(f"{stem}{resolving.suffix}" for stem in stems.get(part, (part,)))
+        for part in ("inference", g.partner, "trainer")
+    }
+    names |= {f"env.{split}": (f"envs/{split}/*{resolving.suffix}",) for split in SPLITS}
     servers = instances(files)
     optional_names = [] if is_table(data, "inference") else ["inference"]
     optional_names += [f"env.{split}" for split in SPLITS if not servers[f"env_servers.{split}"]]
-    replaced = {_OUT: context.output_dir if resolving.run else context.run_folder}
+    if is_sft:
+        replaced = {_OUT: str(location.parent)}
+    else:
+        replaced = {_OUT: context.output_dir if resolving.run else context.run_folder}
     if g.run_folders:
-        folders = {
-            f"{_OUT}/{resolving.run}/{path}": folder(context) for path, folder in _FIRST_ATTEMPT.items()
-        }
-        replaced |= {f"{_OUT}/{resolving.run}": context.run_folder, **folders}
+        folders = {f"{_OUT}/{run_name}/{path}": folder(context) for path, folder in _FIRST_ATTEMPT.items()}
+        replaced |= {f"{_OUT}/{run_name}": context.run_folder, **folders}
     configs = ports.attempt_configs(context)
     return Resolution(
-        edits={"rl": edits},
+        edits={g.role: edits},
         outputs={
-            name: tuple(f"{run}/{folder}/{path}" for folder in resolving.folders)
-            for name, path in names.items()
+            name: tuple(f"{run}/{folder}/{path}" for folder in resolving.folders for path in paths)
+            for name, paths in names.items()
         },
         commands=resolving.commands,
         optional=frozenset(optional_names),
         unless_unknown=frozenset({g.env_port} & edits.keys()),
         replaced=replaced,
-        moves=g.resume_step,
-        shared={name: f"{configs}/{path}" for name, path in names.items()} if g.run_folders else {},
+        moves="" if is_sft else g.resume_step,  # online-eval has the step under another name
+        shared={name: f"{configs}/{paths[0]}" for name, paths in names.items()} if g.run_folders else {},
         folders=(ports.attempt_logs(context),) if g.run_folders else (),
         notes=(_BROADCAST_NOTE,) if through_files else (),
         unsupported=resolving.unsupported,
@@ -370,8 +408,8 @@ def _run_name(files: ConfigFiles, context: RunContext) -> str:
 
 def _wandb_command(part: str, files: ConfigFiles) -> Mapping[str, str]:
     """Variables for W&B's display of the run's command: the one that a person would have typed."""
-    role = next((role for role in (part, "rl", "orchestrator") if role in files), None)
-    program = "sft" if part == "sft" else "rl"
+    role = next((role for role in (part, "rl", "sft", "orchestrator") if role in files), None)
+    program = "sft" if role == "sft" else "rl"
     argv = [program, "@", files[role].path if role is not None else ""]
     return {"WANDB_PROGRAM": f"uv run {program}", "WANDB_ARGS": json.dumps(argv)}
 

@@ -30,9 +30,8 @@ from rltui.frameworks.prime_rl.values import (
 )
 
 WEIGHTS, BATCHES = "weight_broadcast", "rollout_transport"
-"""Tables of what trainer and orchestrator must say alike."""
+"""Tables of what trainer and its partner must say alike."""
 _SERVER, _ENGINE, _METRICS = "inference.server.port", "inference.backend_port", "trainer.metrics_server"
-_ADMIN_URL = "orchestrator.model.client.admin_base_url"
 _FIRST_SERVER, _FIRST_ENVIRONMENT = 8000, 5000
 _FIXED = {WEIGHTS: ("trainer", "nccl", NCCL_PORT, ()), BATCHES: ("orchestrator", "zmq", 5555, (1, 2))}
 """Table → listening component, transport, port, and offsets of further ports; the second port above the one
@@ -66,12 +65,12 @@ def knobs(g: Generation, data: Mapping[str, Any], sources: Sequence[EnvSource]) 
     own = [index for index, source in enumerate(sources) if source.component]
     if own and g.env_port:
         first = _port(value_at(data, g.env_port), _FIRST_ENVIRONMENT)
-        yield PortKnob("env servers", g.env_port, first, ("orchestrator",), more=tuple(own))
+        yield PortKnob("env servers", g.env_port, first, (g.partner,), more=tuple(own))
     for table, (component, kind, default, more) in _FIXED.items():
         if transport(g, data, table) == kind:
             key = f"trainer.{table}.port" if is_table(data, f"trainer.{table}") else f"{table}.port"
             port = _port(value_at(data, key), default)
-            yield PortKnob(component, key, port, ("trainer", "orchestrator"), more=more)
+            yield PortKnob(component, key, port, ("trainer", g.partner), more=more)
     if is_table(data, _METRICS):
         key = f"{_METRICS}.port"
         yield PortKnob("trainer", key, _port(value_at(data, key)), ("trainer",))
@@ -190,7 +189,7 @@ def transport(g: Generation, data: Mapping[str, Any], table: str) -> str:
         with_sources = rows(data, "orchestrator.train.source") or g.batches == "zmq"
         return "zmq" if with_sources and g.batches != "filesystem" else "filesystem"
     can_broadcast = g.broadcasts == "nccl" or (g.broadcasts == "nccl since summer" and is_of_summer(data))
-    is_file = not can_broadcast or is_table(data, "trainer.model.lora") or not is_table(data, "inference")
+    is_file = not can_broadcast or is_table(data, g.lora) or not is_table(data, "inference")
     return "filesystem" if is_file else "nccl"
 
 
@@ -209,11 +208,12 @@ def _server_knobs(g: Generation, data: Mapping[str, Any]) -> Iterator[PortKnob]:
     addresses = [value_at(data, key) for key in g.base_urls]
     if not is_table(data, "inference") or not all(_is_here(address, router) for address in addresses):
         return
-    readers = ("inference", "orchestrator")
+    readers = ("inference", g.partner)
     offset = ROUTER_METRICS_ABOVE
     has_metrics = _has_router(g, data) and router + offset < 65536
     yield PortKnob("inference", _SERVER, router, readers, more=(offset,) if has_metrics else ())
-    if engine != router and value_at(data, _ADMIN_URL) is None:
+    admin_url = f"{client_table(base_url_key(g, data))}.admin_base_url"
+    if engine != router and value_at(data, admin_url) is None:
         yield PortKnob("inference", _ENGINE, engine, readers)
 
 

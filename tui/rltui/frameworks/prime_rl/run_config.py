@@ -30,23 +30,27 @@ class RunConfigReader:
         return {role: file.data for role, file in files.items()} if merged is None else merged
 
     def generation_of(self, files: ConfigFiles) -> Generation:
-        return self.generation.of(self.as_written(files))
+        return self.generation.of(self.as_written(files), "sft" if "sft" in files else "rl")
 
     def address_edits(self, files: ConfigFiles) -> dict[str, KnobValue]:
         """Edits of the merged config for the addresses that a person chose; without [inference], unless that
         describes the server.
         """
-        if not self.servers or "sft" in files:
+        if not self.servers or not self.has_parts(files):
             return {}
         data = self.as_written(files)
         move = ports.lent if self.is_lent and is_table(data, "inference") else ports.sent_to
-        return move(self.generation.of(data), data, self.servers)
+        return move(self.generation_of(files), data, self.servers)
 
     def __call__(self, files: ConfigFiles) -> Mapping[str, Any]:
         """The merged config as if it named these addresses."""
         data, edits = self.as_written(files), self.address_edits(files)
         return apply_edits(data, edits) if edits else data
 
-    def rl(self, files: ConfigFiles) -> Mapping[str, Any]:
-        """That of an RL run; empty for SFT."""
-        return {} if "sft" in files else self(files)
+    def has_parts(self, files: ConfigFiles) -> bool:
+        """It is for processes that work together: RL, or SFT with evaluations."""
+        return "sft" not in files or self.generation_of(files).role == "sft"
+
+    def of_parts(self, files: ConfigFiles) -> Mapping[str, Any]:
+        """That of a run with parts; empty for SFT alone."""
+        return self(files) if self.has_parts(files) else {}

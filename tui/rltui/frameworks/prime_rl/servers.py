@@ -40,16 +40,16 @@ class PrimeRlServers:
 
     def _addresses(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
         """The servers that the orchestrator uses if none is started."""
-        if not files.keys() & {"rl", "orchestrator"}:
+        if not files.keys() & {"rl", "orchestrator"} and not ("sft" in files and self.run.has_parts(files)):
             return ()
         chosen, data = self.run.servers, self.run.as_written(files)
         if not chosen and is_table(data, "inference"):
             return ()
-        values = self.reader.values(files)
-        key = ports.base_url_key(self.run.generation_of(files), data)
+        values, g = self.reader.values(files), self.run.generation_of(files)
+        key = ("sft." if g.role == "sft" else "") + ports.base_url_key(g, data)
         client = ports.client_table(key)
         variable, admin = values.get(f"{client}.api_key_var"), values.get(f"{client}.admin_base_url")
-        model = values.get("orchestrator.model.name")
+        model = values.get("sft.model.name" if g.role == "sft" else "orchestrator.model.name")
         addresses = chosen or values.get(key) or _SERVER
         urls = addresses if isinstance(addresses, list | tuple) else [addresses]
         admins = admin if isinstance(admin, list) and len(admin) == len(urls) else [""] * len(urls)
@@ -83,7 +83,7 @@ class PrimeRlServers:
 
     def _weights_by(self, files: ConfigFiles) -> str:
         """The worker of an engine knows one transport."""
-        return ports.transport(self.run.generation_of(files), self.run.rl(files), ports.WEIGHTS)
+        return ports.transport(self.run.generation_of(files), self.run.of_parts(files), ports.WEIGHTS)
 
     def _weights_reset(
         self, files: ConfigFiles, context: RunContext, root: str
@@ -91,9 +91,12 @@ class PrimeRlServers:
         """In 2025 the orchestrator resets it, from August 2026 on the trainer's first weights replace
         them; in between a server loads those of a folder, if the model is one.
         """
-        if self.run.generation_of(files).resends_weights:
+        g = self.run.generation_of(files)
+        if g.resends_weights:
             return None
-        model = self.reader.values(files).get("orchestrator.model.name")
+        model = self.reader.values(files).get(
+            "sft.model.name" if g.role == "sft" else "orchestrator.model.name"
+        )
         folder = PurePath(context.workspace) / str(model)
         if str(model).startswith((".", "/")):
             purpose = "reset it to the base weights"

@@ -85,8 +85,10 @@ SPLITS = ("train", "eval")
 
 @dataclass(frozen=True, slots=True)
 class EnvSource:
-    """One `[[orchestrator.train.source]]` or `[[orchestrator.eval.source]]`."""
+    """One `[[orchestrator.train.source]]` or `[[orchestrator.eval.source]]`, or `[[eval.source]]` of SFT."""
 
+    table: str
+    """Name of the knob that holds the sources of its split."""
     split: str
     index: int
     """Index among the sources of its split."""
@@ -108,25 +110,30 @@ def instances(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
 def servers_of(files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
     """Name of a knob → server of its source, which answers to that name."""
     return {
-        f"orchestrator.{source.split}.source.{source.index}.name": (source.component,)
+        f"{source.table}.{source.index}.name": (source.component,)
         for source in sources(files)
         if source.component
     }
 
 
 def sources(files: ConfigFiles) -> tuple[EnvSource, ...]:
-    """All sources of an RL config, those of training first."""
+    """All sources of an RL config, those of training first; of SFT, those of its evaluations."""
+    if "sft" in files:
+        return tuple(_of_split("sft.eval.source", "eval", rows(files["sft"].data, "eval.source")))
     data = files["rl"].data if "rl" in files else {}
     return tuple(
-        source for split in SPLITS for source in _of_split(split, rows(data, f"orchestrator.{split}.source"))
+        source
+        for split in SPLITS
+        for table in (f"orchestrator.{split}.source",)
+        for source in _of_split(table, split, rows(data, table))
     )
 
 
-def _of_split(split: str, tables: Sequence[Mapping[str, Any]]) -> Iterator[EnvSource]:
+def _of_split(table: str, split: str, tables: Sequence[Mapping[str, Any]]) -> Iterator[EnvSource]:
     own = [source_name(row) for row in tables if not _is_external(row)]
     ids = iter(instance_ids(f"env-{split}", own))
     for index, row in enumerate(tables):
-        yield EnvSource(split, index, source_name(row), "" if _is_external(row) else next(ids))
+        yield EnvSource(table, split, index, source_name(row), "" if _is_external(row) else next(ids))
 
 
 def _is_external(row: Mapping[str, Any]) -> bool:

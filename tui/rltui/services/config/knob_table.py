@@ -172,9 +172,9 @@ class KnobCatalog:
     def _with_known_readers(self, knob: Knob) -> Knob:
         if ANY_COMPONENT in knob.readers:
             return replace(knob, readers=self._components)
-        if self._launched.keys().isdisjoint(knob.readers):
-            return knob
-        return replace(knob, readers=tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers)))
+        readers = tuple(dict.fromkeys(self._launched.get(r, r) for r in knob.readers))
+        present = tuple(reader for reader in readers if reader in self._components) or readers
+        return knob if present == knob.readers else replace(knob, readers=present)
 
     def _list(self, files: ConfigFiles) -> KnobLists:
         knobs = tuple(self._with_known_readers(knob) for knob in self._framework.config.knobs(files))

@@ -226,7 +226,8 @@ class Forecaster:
         if engine is not None:
             return replace(user, engine=self._engines.with_measurements(engine))
         training = self._training(files)
-        is_trainer = training is not None and training.training.component == component
+        programs = (component, *self._layout[component].launches)
+        is_trainer = training is not None and training.training.component in programs
         return replace(user, training=training) if is_trainer else user
 
     def _read_training(self, files: ConfigFiles) -> TrainingNeed | None:

@@ -1,0 +1,44 @@
+"""SFT with evaluations, by parts: the engine stays up while trainer and evaluations restart."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Box
+from tests.fakes.prime_rl.boxed import evaluated_sft_box
+from tests.fakes.prime_rl.generation import Name
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
+
+GENERATIONS: list[Name] = ["C", "D"]
+SERVER = "env-eval-reverse-text"
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_edit_restarts_the_trainer_and_keeps_the_engine(box: Box, generation: Name) -> None:
+    prime = evaluated_sft_box(box, generation)
+    status = prime.up()
+    assert {item["id"] for item in status["components"]} == {"inference", SERVER, "online-eval", "trainer"}
+    prime.wait_for_steps("trainer", 6)
+    retry_until(lambda: "Evaluated reverse-text (Step 4)" in prime.text("online-eval"))
+    plan = box.json("set", "data.micro_batch_size=2", "--plan")
+    assert set(plan["stop"]) == {"online-eval", "trainer"}, plan["reasons"]
+    prime.done("set", "data.micro_batch_size=2", "--restart", "--yes")
+    steps = prime.wait_for_steps("trainer", 6, attempt=2)
+    assert steps[0] - 1 in range(4, 100, 2), "resumed from a checkpoint"
+    assert prime.attempt("inference") == prime.attempt(SERVER) == 1
+    retry_until(lambda: prime.weights()["version"] > steps[0])
+    prime.assert_down_leaves_nothing()
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_run_is_done_when_the_last_weights_are_evaluated(box: Box, generation: Name) -> None:
+    box.env["STANDIN_EVAL_S"] = "0.5"
+    prime = evaluated_sft_box(box, generation, max_steps=5, every=5)
+    prime.up()
+    box.wait_for("trainer", "exited", timeout_s=30)
+    component = box.wait_for("online-eval", "exited", timeout_s=30)
+    assert component["exit_code"] == 0
+    assert "Evaluated reverse-text (Step 5)" in prime.text("online-eval")
+    status = box.status()
+    assert (status["state"], status["step"], status["max_steps"]) == ("done", 5, 5)
