@@ -31,6 +31,9 @@ def test_commands_become_a_layout_that_is_found_by_its_name(cli: CommandLine) ->
     uncommented = (
         path.read_text().replace("# after", "after").replace("# stop", "stop").replace("# env", "env")
     )
+    assert "\n# Start it: rltui up -l mine\n" in uncommented
+    reader = Path(cli("init", "two", "--component", "work=cat {config.run} {config.more}").strip())
+    assert "\n# Start it: rltui up -l two run.toml more.toml\n" in reader.read_text()
     path.write_text(uncommented.replace("# progress", "progress").replace('after = ["work"]', ""))
     assert layout_files.load(path)["work"].after == ("serve",)
 

@@ -171,9 +171,17 @@ def test_a_layout_that_was_changed(picky: Box) -> None:
 
 def test_lists_that_messages_point_to(picky: Box) -> None:
     """Messages of states in which listing what there is leads on."""
+    write_example(picky.work, port=1, steps=20)
+    files = [picky.work / "rl.toml", picky.work / "sft.toml"]
     retry_until(lambda: str(hints.METRICS_ALL) in picky.run("metrics", "nosuch").stderr, timeout_s=30.0)
     cases: tuple[tuple[tuple[str, ...], int, Hint, dict[str, Any]], ...] = (
         (("set", "max_stps_of_all=5"), 3, hints.KNOBS_ALL, {}),
+        (
+            ("up", "rl.toml", "--set", "nosuch=5"),
+            3,
+            hints.KNOBS_OF_FILES,
+            {"files": files},
+        ),
         (("runs", "compare", "one"), 2, hints.RUNS, {}),
         (("metrics", "nosuch"), 2, hints.METRICS_ALL, {}),
         (("graphs",), 2, hints.COMMANDS, {}),

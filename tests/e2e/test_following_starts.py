@@ -44,9 +44,10 @@ def test_from_nothing_to_a_layout_and_its_run(box: Box, own_user: Path) -> None:
     assert existing.returncode == 4
     second = follow(box, existing, hints.INIT, code=2, fill={"NAME": "other"})
     follow(box, second, hints.INIT_WITH, code=0, fill={"NAME": "other"})
-    result = follow(box, start, hints.UP_LAYOUT, layout="mine", fill={"CONFIG.toml": "run.toml"}, code=0)
+    result = follow(box, start, hints.UP_LAYOUT, layout="mine", configs=None, code=0)
     assert "train" in result.stdout
-    name = "run"
+    name = "mine"
+    assert "mine can have none" in box.run("eval").stdout
     follow(box, no_tags, hints.TAG, code=0, fill={"RUN": name})
     of_which = box.run("runs", "tag", "+baseline")
     assert hints.TAG() in of_which.stderr

@@ -62,20 +62,22 @@ def test_undo_restores_the_bytes_after_everything_was_forgotten(desk: Desk) -> N
         desk.redo()
 
 
-def test_nothing_to_undo_says_where_the_edits_of_this_run_are(desk: Desk, own_user: Path) -> None:
+def test_a_hint_names_this_run_where_there_are_others(desk: Desk, own_user: Path) -> None:
     def listed(name: str, output: Path) -> None:
         record = ExperimentRecord(name, str(output), str(own_user), (), str(LAYOUT), "generic", 1.0)
         record.control.write_record(record)
 
-    def hint() -> str | None:
+    def hints() -> list[str]:
         with pytest.raises(ConflictError, match="nothing to undo") as refused:
             desk.undo()
-        return refused.value.hint
+        with pytest.raises(ConfigError, match="unknown knob") as unknown:
+            desk.set(nosuch=1)
+        return [refused.value.hint, unknown.value.hint]
 
     listed("one", desk.control.path.parent)
-    assert hint() == "rltui events lists the edits"
+    assert hints() == ["rltui events lists the edits", "rltui knobs --all lists all knobs"]
     listed("two", own_user / "two")
-    assert hint() == "rltui events one lists the edits"
+    assert hints() == ["rltui events one lists the edits", "rltui knobs one --all lists all knobs"]
 
 
 def test_undo_keeps_what_others_changed(desk: Desk) -> None:

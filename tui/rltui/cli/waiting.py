@@ -19,7 +19,7 @@ from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.experiment.states import ALIVE_STATES, component_badge
 from rltui.errors import ComponentFailedError, RltuiError
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.views.component import host_texts, retry_text
 from rltui.views.plan import plan_text
 
@@ -167,11 +167,13 @@ def failure(failed_components: list[dict[str, Any]], experiment: str) -> Compone
     component = failed_components[0]
     # What was never started has none.
     has_log = component["log"] is not None and Path(component["log"]).exists()
-    see = {"component": component["id"], "lines": 30, "name": name_if_needed(experiment)}
+    see = run_command(
+        hints.LOGS if has_log else hints.EVENTS, experiment, component=component["id"], lines=30
+    )
     return ComponentFailedError(
         f"{component['id']} failed: {component['reason']}",
         details=_last_lines(component["log"], component.get("log_end")),
-        hint=f"see: {(hints.LOGS if has_log else hints.EVENTS)(**see)}",
+        hint=f"see: {see}",
     )
 
 

@@ -21,7 +21,7 @@ from rltui.services import processes
 from rltui.services.experiment.attempt_end import exit_info, note_oom_kills
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.launch import Launch, read_launch
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.services.experiment.shell import read_shell
 from rltui.services.own_files import write_atomically
 from rltui.services.processes import termination
@@ -174,10 +174,9 @@ class Attempt:
         deadline = time.monotonic() + timeout_s
         while (record := processes.read_attempt(self.folder)) is None:
             if time.monotonic() > deadline:
-                name = name_if_needed(self._experiment)
                 raise RltuiError(
                     f"the shim of {self.spec.id} did not start within {timeout_s:.0f} s",
-                    hint=f"inspect it: {hints.ATTACH(component=self.spec.id, name=name)}",
+                    hint=f"inspect it: {run_command(hints.ATTACH, self._experiment, component=self.spec.id)}",
                 )
             await asyncio.sleep(_SPAWN_POLL_S)
         self.record = record

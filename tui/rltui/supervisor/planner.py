@@ -23,7 +23,7 @@ from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.proposal import Proposal
 from rltui.services.config.readers import shared_configs
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.processes import port_holders
 from rltui.services.processes.origin import holder_text
@@ -249,8 +249,8 @@ class Planner:
         """A warning where the run would go on from its last step, and end at once."""
         step, max_steps = draft.point.step, self._setup.framework.run.max_steps(draft.files)
         if draft.begins and step is not None and max_steps is not None and step >= max_steps:
-            command = hints.SET_RESTART(
-                words=f"max_steps={2 * max_steps}", name=name_if_needed(self._setup.record.name)
+            command = run_command(
+                hints.SET_RESTART, self._setup.record.name, words=f"max_steps={2 * max_steps}"
             )
             message = (
                 f"step {step} of {max_steps} is reached, so the run is done; raise max_steps to continue"

@@ -12,7 +12,7 @@ from rltui.core.experiment.api import Alert, Plan, Request, RollbackOffer
 from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.core.experiment.states import ComponentState
 from rltui.services.experiment.intent import AppliedEdit
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.supervisor.component import ComponentRunner
 
 _START_WINDOW_S = 60.0
@@ -95,7 +95,7 @@ class RollbackWatch:
             reason = f"{name} failed{after_text}: {lifecycle.reason or lifecycle.word}"
             offer = RollbackOffer(edit=applied_edit.words, component=name, reason=reason)
             self.applied_edit = applied_edit.replace(offer=offer)
-            undo = hints.UNDO_RESTART(name=name_if_needed(self._experiment))
+            undo = run_command(hints.UNDO_RESTART, self._experiment)
             title = f"{name} failed after an edit"
             text = f"{applied_edit.words}: {reason}. To undo the edit: {undo}"
             self._alert(Alert(kind="config", severity="error", title=title, text=text, component=name))

@@ -20,7 +20,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ConflictError, ExitCode, RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import known_experiments, name_if_needed
+from rltui.services.experiment.registry import known_experiments, run_command
 
 
 @command(
@@ -52,7 +52,7 @@ def attach(arguments: Arguments) -> int:
     record, components = choose(arguments, acts=True)
     if len(components) != 1:
         raise UsageError(
-            "attach shows one component", hint=f"name it: {hints.ATTACH_TO(name=name_if_needed(record.name))}"
+            "attach shows one component", hint=f"name it: {run_command(hints.ATTACH_TO, record.name)}"
         )
     return _show_pane(record, components[0], readonly=arguments.readonly)
 
@@ -81,7 +81,7 @@ def _shell(arguments: Arguments) -> int:
     if len(components) > 1:
         raise UsageError(
             "a shell has the environment of one component",
-            hint=f"name one: {hints.ATTACH_TO(name=name_if_needed(record.name))}",
+            hint=f"name one: {run_command(hints.ATTACH_TO, record.name)}",
         )
     like = components[0] if components else None
     refuse_observed(record)

@@ -21,7 +21,7 @@ from rltui.core.experiment.states import ALIVE_STATES
 from rltui.errors import UsageError
 from rltui.services.config.origins import origin
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.views.knob import KnobRow, is_changed, toml_text
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _living_components(record: ExperimentRecord) -> list[str]:
         if component["state"] in ALIVE_STATES
     ]
     if not alive:
-        command = hints.DIFF(name=name_if_needed(record.name))
+        command = run_command(hints.DIFF, record.name)
         print(f"nothing is running; compared with the last start: {command}", file=sys.stderr)
     return alive
 
@@ -137,7 +137,7 @@ def _of_runs(index: RunIndex, before: RunRow, after: RunRow) -> ConfigDiff:
 
 def _of_attempts(record: ExperimentRecord, names: list[str]) -> ConfigDiff:
     if len(names) > 2:
-        raise UsageError("diff compares two attempts", hint=hints.DIFF_TWO(name=name_if_needed(record.name)))
+        raise UsageError("diff compares two attempts", hint=run_command(hints.DIFF_TWO, record.name))
     from rltui.client.reader import ExperimentReader
     from rltui.services.config.diff import attempt_files, config_diff
     from rltui.services.runs.observed import framework_of

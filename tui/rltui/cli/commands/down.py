@@ -20,7 +20,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import forget, known_experiments, name_if_needed
+from rltui.services.experiment.registry import forget, known_experiments, run_command
 
 if TYPE_CHECKING:
     from rltui.core.experiment.api import Plan
@@ -200,5 +200,5 @@ def _set_aside(record: ExperimentRecord) -> str:
     size_bytes = size_of(archive)
     if size_bytes < _LEAST_ASIDE_BYTES:
         return ""
-    prune = hints.PRUNE_ASIDE(name=name_if_needed(record.name))
+    prune = run_command(hints.PRUNE_ASIDE, record.name)
     return f"restarts have set {size_text(size_bytes)} aside in {archive}; to delete: {prune}"

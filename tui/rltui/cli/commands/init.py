@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from rltui.services.own_files import make_folder
 
 _SHELL = re.compile(r"[|&;<>`]|\$[\w({]")
 """Characters and words that only a shell understands."""
+_CONFIG = re.compile(r"\{config\.(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def init(arguments: Arguments) -> int:
         path.unlink()
         raise ConfigError(error.title, details=error.details, hint=f"{path} was not written") from error
     print(path)
-    print(f"start it: {hints.UP_LAYOUT(layout=name)}; or read it first: {path}", file=sys.stderr)
+    print(f"start it: {_start_command(name, components)}; or read it first: {path}", file=sys.stderr)
     return 0
 
 
@@ -193,7 +194,7 @@ def _component(
 def _text(name: str, components: Sequence[_Component]) -> str:
     lines = [
         "# Layout of a run: its programs, and how rltui supervises them. Written by `init`.",
-        f"# Start it: {hints.UP_LAYOUT(layout=name)}",
+        f"# Start it: {_start_command(name, components)}",
         f"# Every key and placeholder: {paths.shipped_dir('layouts') / 'README.md'}",
         f"title = {format_value(name)}",
         _line('# framework = "generic"', "whose configs it runs (default: detected)"),
@@ -207,6 +208,13 @@ def _text(name: str, components: Sequence[_Component]) -> str:
             ),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _start_command(name: str, components: Iterable[_Component]) -> str:
+    """The command that starts a run of the layout, with the config files that its components read."""
+    commands = " ".join(word for component in components for word in component.command)
+    configs = [f"{config}.toml" for config in dict.fromkeys(_CONFIG.findall(commands))]
+    return hints.UP_LAYOUT(layout=name, configs=configs or None)
 
 
 def _line(text: str, comment: str) -> str:

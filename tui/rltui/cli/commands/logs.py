@@ -32,7 +32,7 @@ from rltui.core.logs.query import compile_pattern
 from rltui.core.logs.source import LogEntry
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.services.logs.tail import follow_lines, tail_lines
 
 _DEFAULT_FOLLOWED_LINES = 20
@@ -162,9 +162,7 @@ def _list(record: ExperimentRecord, arguments: Arguments) -> int:
     from rltui.services.logs.listing import all_logs
 
     if any((arguments.follow, arguments.limit is not None, arguments.raw)):
-        raise UsageError(
-            "which component's log?", hint=f"name it: {hints.LOGS_OF(name=name_if_needed(record.name))}"
-        )
+        raise UsageError("which component's log?", hint=f"name it: {run_command(hints.LOGS_OF, record.name)}")
     rows, documents, now = [], [], time.time()
     for entry in all_logs(record):
         path = Path(entry.path)
@@ -200,7 +198,7 @@ def _search(target: Target, arguments: Arguments, line_filter: LineFilter) -> in
     if arguments.follow or arguments.raw:
         raise UsageError(
             "-f and --raw take one log",
-            hint=f"name one: {hints.LOGS_OF(name=name_if_needed(target.record.name))}",
+            hint=f"name one: {run_command(hints.LOGS_OF, target.record.name)}",
         )
     entries = _entries(target, arguments)
     matches: Iterable[tuple[LogEntry, str]] = _matches(entries, line_filter, arguments)

@@ -15,7 +15,6 @@ from rltui.base.kinds import is_integer, is_number
 from rltui.base.secrets import MASK, OTHER_MASK, is_secret, mask_value
 from rltui.base.text import did_you_mean, join_words
 from rltui.base.toml.values import TomlValue, read_value
-from rltui.core import hints
 from rltui.errors import ConfigError, UsageError
 
 KnobKind = Literal["int", "float", "bool", "str", "enum", "list"]
@@ -217,7 +216,7 @@ def _rank(word: str, key: str, texts: Sequence[str]) -> int | None:
     return IN_TEXT + 1 if word in text else None
 
 
-class _UnknownKnobError(ConfigError):
+class UnknownKnobError(ConfigError):
     """No knob and no key of the files has that name."""
 
 
@@ -258,7 +257,7 @@ def find_knob(
     explanation = next((text for key, text in renamed.items() if f".{key}".endswith(f".{suffix}")), "")
     guess = did_you_mean(name, [*by_name, *(full_name.rpartition(".")[2] for full_name in by_name)])
     hint = explanation or guess or _by_meaning(name, knobs)
-    raise _UnknownKnobError(f"unknown knob {name}", hint=hint or f"{hints.KNOBS_ALL} lists all knobs")
+    raise UnknownKnobError(f"unknown knob {name}", hint=hint)
 
 
 def _by_meaning(name: str, knobs: Sequence[Knob]) -> str:
@@ -331,7 +330,7 @@ def resolve_edits(
     for name, value in edits.items():
         try:
             knob = find_knob(knobs, name, others=others, renamed=renamed)
-        except _UnknownKnobError:
+        except UnknownKnobError:
             if add is None or value is None:
                 raise
             value = parse_untyped(value) if isinstance(value, str) else value

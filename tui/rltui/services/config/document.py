@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from rltui.base.toml.values import TomlValue
+from rltui.core import hints
 from rltui.core.config.batch import other_way
 from rltui.core.config.edit_log import EditRecord
-from rltui.core.config.knobs import Knob, KnobValue, large_step, resolve_edits
+from rltui.core.config.knobs import Knob, KnobValue, UnknownKnobError, large_step, resolve_edits
 from rltui.core.config.report import DerivedValue, FileConflict, KnobInfo, KnobTable, PendingKnob, Problem
 from rltui.core.experiment.api import Request
 from rltui.core.experiment.refusal import refuse_conflicts, refuse_errors
@@ -228,13 +229,17 @@ class ConfigDocument:
         """
         before = self.load()
         add = partial(added_knob, files=before, knobs=self.knobs) if force else None
-        resolved = resolve_edits(
-            self.knobs,
-            edits,
-            others=self._catalog.others(before, running or {}),
-            renamed=self._framework.config.renamed(before),
-            add=add,
-        )
+        try:
+            resolved = resolve_edits(
+                self.knobs,
+                edits,
+                others=self._catalog.others(before, running or {}),
+                renamed=self._framework.config.renamed(before),
+                add=add,
+            )
+        except UnknownKnobError as error:
+            error.hint = error.hint or self._listing()
+            raise
         after = dict(before)
         requested: dict[str, dict[str, KnobValue]] = {}
         for knob, value in resolved.items():
@@ -248,6 +253,17 @@ class ConfigDocument:
                 for problem, warning in zip(problems, _as_warnings(problems, "forced"), strict=True)
             )
         return replace(proposal, requested=requested, problems=problems)
+
+    def _listing(self) -> str:
+        """Advice how to list all knobs: of the run, or of files that no run has yet."""
+        if self._history is not None:
+            command = self._history.command(hints.KNOBS_ALL)
+        elif self._framework.layouts:
+            files = [origins.original_files([path])[0] for path in self._paths]
+            command = hints.KNOBS_OF_FILES(files=files)
+        else:
+            return ""  # these files can only be read with a layout
+        return f"{command} lists all knobs"
 
     def _with_texts(self, texts: Mapping[str, str], *, running: Running | None = None) -> Proposal:
         """Replace complete files, by their paths.

@@ -15,6 +15,7 @@ from rltui.core import hints
 from rltui.core.config.data import key_conflicts, value_at
 from rltui.core.config.edit_log import EditLog, EditRecord, FileEdit
 from rltui.core.config.report import FileConflict
+from rltui.core.hints import Hint
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.inputs import ConfigFile
 from rltui.services.config.change import FileChange
@@ -24,7 +25,7 @@ from rltui.services.config.lock import config_lock
 from rltui.services.config.writing import replace_files, tidy
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.experiment.journal import Journal
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import read_own, write_atomically
 
@@ -71,6 +72,11 @@ class EditHistory:
                         self._log.add(EditRecord.from_plain(row.get("data")))
             return self._log
 
+    def command(self, hint: Hint) -> str:
+        """The command of `hint` for the run with these edits."""
+        run = self._control.read_record()
+        return hint(name=None) if run is None else run_command(hint, run.name)
+
     # --- undo and redo ------------------------------------------------------------------------------------
 
     def reversible(self, action: Literal["undo", "redo"]) -> tuple[EditRecord, tuple[str, ...]]:
@@ -88,8 +94,7 @@ class EditHistory:
         if record is None:
             hint = f"to undo the promotion: {promotion}"
             if not promotion:
-                run = self._control.read_record()
-                hint = f"{hints.EVENTS(name=run and name_if_needed(run.name))} lists the edits"
+                hint = f"{self.command(hints.EVENTS)} lists the edits"
             raise ConflictError(f"nothing to {action}", hint=hint)
         reasons = [f"undoes an edit by {record.by}: {record.words}"] if record.by else []
         if promotion:

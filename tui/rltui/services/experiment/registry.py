@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.base.text import numbered
+from rltui.core.hints import Hint
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.experiment.files import (
     NAME_PATTERN,
@@ -70,6 +71,11 @@ def name_if_needed(name: str) -> str | None:
         if any(entry.name != name for entry in list_dir().iterdir()):
             return name
     return None
+
+
+def run_command(hint: Hint, name: str, **values: object) -> str:
+    """The command of `hint` for the run `name`, which it names only if it must."""
+    return hint(name=name_if_needed(name), **values)
 
 
 def find_experiment(name: str) -> ExperimentRecord | None:

@@ -19,7 +19,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import find_experiment, known_experiments, name_if_needed
+from rltui.services.experiment.registry import find_experiment, known_experiments, name_if_needed, run_command
 
 if TYPE_CHECKING:
     from rltui.core.runs.evals import EvalReport, Evaluation
@@ -186,7 +186,22 @@ def print_report(
     name = name_if_needed(report.experiment) if report.experiment else None
     lines = eval_summary(report, name)
     if not evaluations and not lines:
-        lines = [
-            f"no evaluations yet; start one: {hints.EVAL_BASE(name=name)}, or {hints.EVAL_NOW(name=name)}"
-        ]
+        lines = [f"no evaluations yet; {_advice(report.experiment)}"]
     print("\n".join(lines)) if lines else None
+
+
+def _advice(experiment: str) -> str:
+    """How to start the first evaluation, or the reason why this run can have none; empty: of any run."""
+    from rltui.core.runs.evals import COMPONENT, SERVER
+    from rltui.services.experiment import layout_files
+
+    record = find_experiment(experiment) if experiment else None
+    if record is None:
+        return f"start one: {hints.EVAL_BASE(name='RUN')}"
+    if record.observed:
+        return f"{experiment} is only observed, so rltui cannot evaluate it"
+    components = {spec.id for spec in layout_files.load_for(record).component}
+    if COMPONENT not in components:
+        return f"{experiment} can have none: its layout has no component {COMPONENT} (see layouts/README.md)"
+    ways = [hints.EVAL_NOW] if SERVER not in components else [hints.EVAL_BASE, hints.EVAL_NOW]
+    return f"start one: {', or '.join(run_command(way, experiment) for way in ways)}"

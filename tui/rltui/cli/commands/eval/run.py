@@ -18,7 +18,7 @@ from rltui.client import launch
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 
 if TYPE_CHECKING:
     from rltui.core.runs.evals import EvalReport, EvalTarget, QueuedEval
@@ -72,7 +72,6 @@ def run(arguments: Arguments) -> int:
         arguments=arguments.rest,
         when_done=arguments.when_done,
     )
-    name_option = name_if_needed(record.name)
     with launch.connect_or_start(record) as wire:
         if arguments.every is not None:
             report = wire.request(ExperimentApi.order_evals, arguments.every, request)
@@ -81,13 +80,15 @@ def run(arguments: Arguments) -> int:
         wire.call("tokens", tokens())
         queued_eval = wire.request(ExperimentApi.evaluate, request)
         if not arguments.wait or arguments.when_done:
-            text = f"{queued_eval.id}: {queued_eval.label} is queued; {hints.EVALS(name=name_option)}\n"
+            text = (
+                f"{queued_eval.id}: {queued_eval.label} is queued; {run_command(hints.EVALS, record.name)}\n"
+            )
             print_outcome(queued_eval, text, as_json=arguments.json)
             return 0
         try:
             report = _follow(wire, queued_eval)
         except KeyboardInterrupt:
-            cancel = hints.EVALS_CANCEL(id=queued_eval.id, name=name_option)
+            cancel = run_command(hints.EVALS_CANCEL, record.name, id=queued_eval.id)
             print(f"the evaluation continues; to end it: {cancel}", file=sys.stderr)
             return int(ExitCode.INTERRUPTED)
     evaluation_of_request = next(

@@ -27,7 +27,7 @@ from rltui.errors import RltuiError, UsageError
 from rltui.services import processes
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.journal import journal_of
-from rltui.services.experiment.registry import name_if_needed
+from rltui.services.experiment.registry import run_command
 from rltui.services.hosts.job_status import JobStatus, read_job_status, write_job_status
 from rltui.services.processes import ProcessId
 from rltui.views.orphan import VIEW, evidence_text, orphan_text
@@ -160,13 +160,13 @@ def _list(report: OrphanReport, *, as_json: bool) -> None:
         return
     if not report.orphans:
         print(f"{report.experiment} has no leftover process")
-    name_option = name_if_needed(report.experiment)
     _print_processes(report.orphans)
     for name, location in report.elsewhere.items():
-        forget = hints.FORGET(component=name, name=name_option)
+        forget = run_command(hints.FORGET, report.experiment, component=name)
         print(f"{name} may still be running: {location}; if that machine is gone for good: {forget}")
     if report.strangers:
-        print(f"also on the GPU, but of no running component; to end one: {hints.FREE(name=name_option)}")
+        free = run_command(hints.FREE, report.experiment)
+        print(f"also on the GPU, but of no running component; to end one: {free}")
     _print_processes(report.strangers)
 
 
