@@ -97,10 +97,18 @@ def test_values_are_quoted_and_options_left_out() -> None:
         ("gpus", None, "rltui open gpus"),
         ("demo", "box", "rltui --host box open demo"),
         ("open", None, "rltui open open"),
+        ("add", None, "rltui add"),
     ],
 )
 def test_a_run_named_like_a_command_is_opened(run: str, host: str | None, line: str) -> None:
     assert hints.OPEN(opened=run, host=host) == line
+
+
+def test_a_run_named_like_a_verb_stands_behind_a_verb() -> None:
+    assert hints.EVENTS(name="adder") == "rltui events adder"
+    assert hints.EVENTS(name="add") == "rltui events list add"
+    assert hints.CHECKPOINTS(name="use") == "rltui checkpoints list use"
+    assert hints.STATUS(name="add") == "rltui status add"
 
 
 def test_states_are_ids_and_every_hint_is_used() -> None:

@@ -52,8 +52,8 @@ def test_the_title_says_how_many_run_wait_and_are_archived() -> None:
 
 def test_the_next_column_is_sorted_by_and_after_the_last_one_the_usual_order() -> None:
     selection = RunSelection(RunView(("name", "reward")))
-    assert selection.sorted_beside(1).sort == "name"
-    assert RunSelection(RunView(("name", "reward"), sort="reward")).sorted_beside(1).sort == ""
+    assert selection.sorted_by_adjacent(1).sort == "name"
+    assert RunSelection(RunView(("name", "reward"), sort="reward")).sorted_by_adjacent(1).sort == ""
 
 
 STEPS = {"max_steps": (100, 200)}

@@ -161,10 +161,10 @@ def test_the_cursor_moves_by_cells_each_a_step_at_least_and_goes_to_marks() -> N
     assert ChartView(cursor=50).move_cursor(1, 500, span).cursor == 51
     assert ChartView(cursor=50, by_time=True).move_cursor(1, 500, span).cursor == 50.2
     marks = (-5.0, 10.0, 40.0, 90.0)
-    assert view.read_beside(-1, marks, span).cursor == 90
-    assert view.read_beside(1, marks, span) == view, "there is none after the end"
-    assert ChartView(cursor=40).read_beside(1, marks, span).cursor == 90
-    assert ChartView(cursor=10).read_beside(-1, marks, span).cursor == 10, "the other one is before the run"
+    assert view.read_adjacent(-1, marks, span).cursor == 90
+    assert view.read_adjacent(1, marks, span) == view, "there is none after the end"
+    assert ChartView(cursor=40).read_adjacent(1, marks, span).cursor == 90
+    assert ChartView(cursor=10).read_adjacent(-1, marks, span).cursor == 10, "the other one is before the run"
 
 
 def test_what_happened_is_counted_below_where_alarms_stand_out() -> None:

@@ -185,8 +185,7 @@ def connect_or_start(record: ExperimentRecord) -> Wire:
     try:
         return _up_to_date(record, Wire(find_socket(record)))
     except SupervisorGoneError:
-        start_supervisor(record)
-        return Wire(find_socket(record))
+        return _start(record)
 
 
 def _up_to_date(record: ExperimentRecord, wire: Wire) -> Wire:
@@ -194,6 +193,10 @@ def _up_to_date(record: ExperimentRecord, wire: Wire) -> Wire:
     if not wire.is_outdated or not wire.end_supervisor():
         return wire
     wire.close()
+    return _start(record)
+
+
+def _start(record: ExperimentRecord) -> Wire:
     start_supervisor(record)
     return Wire(find_socket(record))
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rltui.core.command_list import is_command
+from rltui.core.command_list import VERBS, is_command
 
 _SEGMENT = re.compile(r"\[[^\[\]]*\]|\S+")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -36,7 +36,7 @@ class Hint:
             if is_option and any(values.get(name) is None for name in _PLACEHOLDER.findall(segment)):
                 continue
             for token in segment.strip("[]").split():
-                words = _fill(token, values)
+                words = _fill(token, values, after=argv[-1])
                 if argv[-1] == "-c":  # once for each component
                     argv.pop()
                     words = [word for component in words for word in ("-c", component)]
@@ -47,7 +47,8 @@ class Hint:
         return self()
 
 
-def _fill(token: str, values: Mapping[str, object]) -> list[str]:
+def _fill(token: str, values: Mapping[str, object], *, after: str) -> list[str]:
+    """`after`: the word before it. A run may be named like a command, or like a verb of that word."""
     if not (names := _PLACEHOLDER.findall(token)):
         return [token]
     import shlex  # rarely needed
@@ -55,6 +56,8 @@ def _fill(token: str, values: Mapping[str, object]) -> list[str]:
     value = values[names[0]]
     if names == ["opened"] and is_command(str(value)):
         return ["open", str(value)]
+    if str(value) in (verbs := VERBS.get(after, ())):
+        return [next(iter(verbs)), str(value)]
     if token == f"{{{names[0]}}}" and not isinstance(value, str) and isinstance(value, Sequence):
         return [shlex.quote(str(item)) for item in value]
     return [shlex.quote(_PLACEHOLDER.sub(lambda match: str(values[match[1]]), token))]

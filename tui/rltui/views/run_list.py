@@ -163,7 +163,7 @@ class RunSelection:
     def needs_configs(self) -> bool:
         return self.query.needs_config or any(column.of_config for column in self.columns)
 
-    def sorted_beside(self, columns: int) -> RunView:
+    def sorted_by_adjacent(self, columns: int) -> RunView:
         """Moves by so many among the visible columns and the default order."""
         names = [USUAL, *(column.id for column in self.columns)]
         sort = self.view.sort or USUAL

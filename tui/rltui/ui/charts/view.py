@@ -68,7 +68,7 @@ class ChartView:
             per_cell = max(1.0, round(per_cell))
         return self.read_at(high if self.cursor is None else self.cursor + cells * per_cell, full_span)
 
-    def read_beside(self, direction: int, positions: Sequence[float], full_span: Span) -> ChartView:
+    def read_adjacent(self, direction: int, positions: Sequence[float], full_span: Span) -> ChartView:
         """Return the view with the cursor at the next of `positions`, which are in order; none: as it is."""
         inside = [x for x in positions if full_span[0] <= x <= full_span[1]]
         if direction > 0:

@@ -77,7 +77,7 @@ class ChartCommands:
         """Read at the next annotation, or at the one before."""
         if self.model is not None:
             positions = [placed.x for placed in self.model.placed_annotations(self.view)]
-            self._change(lambda view, span: view.read_beside(direction, positions, span))
+            self._change(lambda view, span: view.read_adjacent(direction, positions, span))
 
     def pan(self, direction: int) -> None:
         self._change(lambda view, span: view.pan(direction * _PAN, span))

@@ -32,15 +32,15 @@ PANEL_KEYS = (
     bind(verbs.COMPONENT_TRAINER, "panels.focus_role('trainer')"),
     own("knob.focus", "ctrl+k", "panels.focus_knobs", "knobs", "Go to the knobs", Scope.KNOBS),
     own("panels.hide", "", "panels.hide", "hide panel", "Hide the focused panel", Scope.LOOKING),
-    bind(verbs.PANE_NEXT, "panels.focus_beside(1)"),
-    bind(verbs.PANE_PREVIOUS, "panels.focus_beside(-1)"),
+    bind(verbs.PANE_NEXT, "panels.focus_adjacent(1)"),
+    bind(verbs.PANE_PREVIOUS, "panels.focus_adjacent(-1)"),
     bind(verbs.ZOOM, "panels.zoom", footer=Footer.YES),
     own("panels.all", "", "panels.show_all", "all panels", "Show the hidden panels", Scope.LOOKING),
     bind(verbs.CHARTS, "panels.toggle_charts", "Show or hide the charts"),
     own("panels.usual", "", "panels.reset", "usual panels", "Reset the panels to those of the layout",
         Scope.LOOKING),
-    bind(verbs.CURSOR_NEXT, "panels.select_beside(1)", "Go to the next component"),
-    bind(verbs.CURSOR_PREVIOUS, "panels.select_beside(-1)", "Go to the previous component"),
+    bind(verbs.CURSOR_NEXT, "panels.select_adjacent(1)", "Go to the next component"),
+    bind(verbs.CURSOR_PREVIOUS, "panels.select_adjacent(-1)", "Go to the previous component"),
     bind(verbs.FIND_ERRORS, "panels.find_errors", palette=InPalette.NO),
 )  # fmt: skip
 """Keys of a screen whose `panels` are `PanelCommands`."""
@@ -177,11 +177,11 @@ class PanelCommands:
         if isinstance(pane, ComponentPane) and pane.is_over:
             self.focus_first()
 
-    def focus_beside(self, step: int) -> None:
-        self.body.focus_beside(self.current_pane, step)
+    def focus_adjacent(self, step: int) -> None:
+        self.body.focus_adjacent(self.current_pane, step)
         self.select(self.current_pane)
 
-    def select_beside(self, step: int) -> None:
+    def select_adjacent(self, step: int) -> None:
         panes = self.body.readers
         if panes:
             ids = [pane.reader_id for pane in panes]
@@ -268,7 +268,7 @@ class PanelCommands:
         body, pane = self.body, self.current_pane
         if (name := body.name_of(pane)) is not None:
             if len(body.panes) > 1:
-                self.focus_beside(1)
+                self.focus_adjacent(1)
             await body.rearrange(body.arrangement.hide(name))
 
     async def show_all(self) -> None:

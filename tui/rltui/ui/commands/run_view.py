@@ -103,7 +103,7 @@ class RunViewCommands:
 
     def sort(self, columns: int) -> None:
         """The next visible column sorts, or the one before; no column: the default order."""
-        self._keep(self._runs.selection.sorted_beside(columns))
+        self._keep(self._runs.selection.sorted_by_adjacent(columns))
 
     def choose_order(self) -> None:
         selection = self._runs.selection

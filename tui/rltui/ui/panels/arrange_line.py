@@ -37,8 +37,8 @@ class ArrangeLine(ModalScreen[None]):
         own("arrange.all", "a", "show_all", "all", "Show the hidden panels", Scope.ARRANGE),
         own("arrange.usual", "0,equals_sign", "usual", "reset", "Reset to the panels of the layout",
             Scope.ARRANGE),
-        own("arrange.next", "tab,w", "focus_beside(1)", "next", "Select the next panel", Scope.ARRANGE),
-        own("arrange.previous", "shift+tab", "focus_beside(-1)", "previous", "Select the previous panel",
+        own("arrange.next", "tab,w", "focus_adjacent(1)", "next", "Select the next panel", Scope.ARRANGE),
+        own("arrange.previous", "shift+tab", "focus_adjacent(-1)", "previous", "Select the previous panel",
             Scope.ARRANGE),
         own("arrange.end", "escape,enter,q", "end", "done", "End arranging", Scope.ARRANGE),
     )  # fmt: skip
@@ -84,8 +84,8 @@ class ArrangeLine(ModalScreen[None]):
     async def action_usual(self) -> None:
         await self._panels.reset()
 
-    def action_focus_beside(self, step: int) -> None:
-        self._panels.focus_beside(step)
+    def action_focus_adjacent(self, step: int) -> None:
+        self._panels.focus_adjacent(step)
         self._show_line()
 
     def action_end(self) -> None:

@@ -372,7 +372,7 @@ class Body(Widget):
         # at once: the next key may have been typed already
         self.screen.set_focus(target, scroll_visible=False)
 
-    def focus_beside(self, pane: Widget | None, step: int) -> None:
+    def focus_adjacent(self, pane: Widget | None, step: int) -> None:
         """Focus the pane `step` further on, round and round."""
         panes = self.panes
         if panes:

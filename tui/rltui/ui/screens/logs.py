@@ -44,8 +44,8 @@ class LogScreen(BaseScreen):
         bind(verbs.COMPONENT_INFERENCE, "focus_role('inference')"),
         bind(verbs.COMPONENT_ORCHESTRATOR, "focus_role('orchestrator')"),
         bind(verbs.COMPONENT_TRAINER, "focus_role('trainer')"),
-        bind(verbs.PANE_NEXT, "show_beside(1)", footer=Footer.YES),
-        bind(verbs.PANE_PREVIOUS, "show_beside(-1)"),
+        bind(verbs.PANE_NEXT, "show_adjacent(1)", footer=Footer.YES),
+        bind(verbs.PANE_PREVIOUS, "show_adjacent(-1)"),
         bind(verbs.ALL, "show_merged", "Show all components, merged by time", footer=Footer.YES),
         bind(verbs.BACK, "leave", footer=Footer.YES),
     )  # fmt: skip
@@ -170,7 +170,7 @@ class LogScreen(BaseScreen):
     def action_show_merged(self) -> None:
         self._go(Combined.MERGED)
 
-    def action_show_beside(self, step: int) -> None:
+    def action_show_adjacent(self, step: int) -> None:
         self._go(self._tabs.adjacent(step))
 
     def action_focus_role(self, role: str) -> None:

@@ -57,8 +57,8 @@ class RolloutScreen(BaseScreen):
         bind(verbs.COPY, "copy", "Copy the sample, not wrapped"),
         bind(verbs.WRITE, "export.write", "Write the marked samples, or this one, as JSONL or Markdown",
              footer=Footer.YES),
-        bind(verbs.PANE_NEXT, "focus_beside(1)"),
-        bind(verbs.PANE_PREVIOUS, "focus_beside(-1)"),
+        bind(verbs.PANE_NEXT, "focus_adjacent(1)"),
+        bind(verbs.PANE_PREVIOUS, "focus_adjacent(-1)"),
         bind(verbs.CURSOR_LEFT, "next_sample(-1)", "Move to the previous sample"),
         bind(verbs.CURSOR_RIGHT, "next_sample(1)", "Move to the next sample"),
         bind(verbs.EARLIER, "go_to_step(1)", "Go to the earlier step"),
@@ -105,7 +105,7 @@ class RolloutScreen(BaseScreen):
             self._listing,
             prompts or at_other_steps(self._source),
             say=self.say,
-            show=self._show_beside,
+            show=self._show_comparison,
         )
         self.sample_search = SampleSearch(
             self, self._listing, self._samples, say=self.say, lay_out=self._lay_out
@@ -283,7 +283,7 @@ class RolloutScreen(BaseScreen):
         else:
             self._comparison.begin(transcript)
 
-    def _show_beside(self, prompt: FoundPrompt, transcript: Transcript) -> None:
+    def _show_comparison(self, prompt: FoundPrompt, transcript: Transcript) -> None:
         if self._listing.key is None or self.panes.own.transcript is None:
             return
         self.add_class("-reading", "-comparing")
@@ -349,7 +349,7 @@ class RolloutScreen(BaseScreen):
         focused = self.focused
         return focused if isinstance(focused, VirtualList | TranscriptView) else self._samples
 
-    def action_focus_beside(self, direction: int) -> None:
+    def action_focus_adjacent(self, direction: int) -> None:
         visible = [
             pane for pane in (self._steps, self._samples, self.panes.own, self.panes.other) if pane.size.width
         ]
