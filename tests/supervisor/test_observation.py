@@ -71,7 +71,7 @@ def test_figures_of_the_attempt_before_are_not_those_of_the_new_one(tmp_path: Pa
     progress = tracker(tmp_path)
     write(tmp_path, '{"step": 1, "loss/mean": 0.5}')
     progress.poll()
-    progress.attempt_started("trainer")
+    progress.attempt_started("trainer", is_of_policy=True)
     assert progress.title_details("trainer") == ()
     write(tmp_path, '{"step": 2, "loss/mean": 0.25}')
     progress.poll()

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from rltui import settings
 from rltui.core.logs.lines import plain_text
 from rltui.core.metrics.health import RULES, Finding, HealthInputs, Thresholds, findings, health_issue_of
+from rltui.core.metrics.learning import Discard, Learning
+from rltui.core.metrics.seats import with_means_of_seats
 from rltui.core.metrics.tracks import RunTracks
 from rltui.frameworks.prime_rl.log_lines import log_row
 
@@ -119,7 +121,7 @@ def figures(**keys: Sequence[float]) -> RunTracks:
 _TRAINER = {ENTROPY[:5], LOSS[:5], GRAD[:5], KL[:5]}
 
 
-def words(run: RunTracks, limits: Thresholds = USUAL, **moment: float) -> list[str]:
+def words(run: RunTracks, limits: Thresholds = USUAL, **moment: Any) -> list[str]:
     return [finding.word for finding in findings(HealthInputs(run, limits, **moment))]
 
 
@@ -245,6 +247,166 @@ def test_groups_whose_rewards_are_all_the_same_teach_nothing() -> None:
     assert words(figures(REWARD=[0.5] * 5, GRAD=[0.0] * 5)) == []
 
 
+REWARDED = Learning()
+DISTILLS = Learning(signals=frozenset({"teacher"}))
+
+
+def collected(**shares: Sequence[float]) -> RunTracks:
+    """Steps of an orchestrator with the shares `cancelled`, `has_error`, `trainable` of all rollouts."""
+    run = RunTracks()
+    names = {"cancelled": "train/agg/all/cancelled/mean", "has_error": "train/agg/all/has_error/mean",
+             "trainable": TRAINABLE}  # fmt: skip
+    for step, values in enumerate(zip(*shares.values(), strict=True), 1):
+        run.add({"step": step, **dict(zip((names[key] for key in shares), values, strict=True))}, 0.0)
+    return run
+
+
+def test_rollouts_that_are_thrown_away_are_one_finding_with_its_shares() -> None:
+    run = collected(cancelled=[0.45] * 6, has_error=[0.05] * 6, trainable=[0.3] * 6)
+    knobs: dict[Discard, tuple[str, ...]] = {"stale": ("orchestrator.max_off_policy_steps",)}
+    (finding,) = findings(HealthInputs(run, USUAL, learning=Learning(knobs=knobs)))
+    assert (finding.rule.id, finding.since) == ("discarded", 2)
+    assert finding.evidence == (
+        "70 % of the rollouts of the last 5 steps were not trained on"
+        " (45 % stale, 5 % errored, 20 % no signal)"
+    )
+    assert finding.advice == (
+        "stale: allow older ones, keep fewer in flight, or give inference more compute"
+        " (orchestrator.max_off_policy_steps); no signal: use tasks of medium difficulty, or larger groups"
+    )
+    assert words(collected(cancelled=[0.45] * 4, has_error=[0.5] * 4, trainable=[0.0] * 4)) == []
+    half = {"cancelled": [0.2] * 9, "has_error": [0.1] * 9, "trainable": [0.6] * 9}
+    assert words(collected(**half)) == []
+    assert words(collected(**half), Thresholds(discarded_frac=0.3)) == ["rollouts are discarded"]
+
+
+def test_what_prime_rl_itself_says_of_discards_counts_more_than_its_metrics() -> None:
+    warning = (
+        "18:15:07 WARNING Discarded 96/128 episodes (75.0%): stale=80, errored=10, no_signal=6. Review"
+        " max_off_policy_steps, episode errors, and reward signal."
+    )
+    success = (
+        "18:15:07 SUCCESS Step {} |   12.3s | Reward 0.1000 | Trainable 12/12 (100.0%) | Turns 1.0 | Branches"
+        " 1.0 | Max Off-Policy 9 | Error 0.0% | Cancelled 0.0% | Truncation 1.0% | Timeout 0.0%"
+    )
+    run = RunTracks()
+    for step in range(1, 8):
+        for line in (warning, success):
+            row = log_row("orchestrator", line.format(step))
+            assert row is not None
+            run.add({"step": step, **row, "off_policy/mean": 9.0}, 0.0)
+    (finding,) = findings(HealthInputs(run, USUAL))
+    assert "(62 % stale, 8 % errored, 5 % no signal)" in finding.evidence
+    assert finding.covers == ("staleness",), "it is told once"
+    assert words(run, Thresholds(silent=("discarded",))) == ["rollouts are stale"]
+
+
+def test_groups_without_a_signal_are_no_loss_of_a_run_that_has_learnt_or_has_other_teachers() -> None:
+    def share(learning: Learning = REWARDED, reward: float = 0.3) -> list[str]:
+        run = collected(trainable=[0.3] * 60)
+        for step in range(1, 61):
+            run.add({"step": step, REWARD: reward}, 0.0)
+        return words(run, Thresholds(silent=("flat",)), learning=learning)
+
+    assert share() == ["rollouts are discarded"]
+    assert share(reward=0.97) == [], "it has learnt"
+    assert share(DISTILLS) == []
+    assert share(Learning(signals=frozenset({"teacher", "reward"}), rewarded=frozenset({"a"}))) == []
+
+
+def resumed(before: Sequence[float], after: Sequence[float], key: str = KL) -> RunTracks:
+    run = RunTracks()
+    for step, value in enumerate(before, 1):
+        run.add({"step": step, LOSS: 0.1, key: value}, 0.0)
+    run.rewind(len(before))
+    for step, value in enumerate(after, len(before) + 1):
+        run.add({"step": step, LOSS: 0.1, key: value}, 0.0)
+    return run
+
+
+def test_policies_that_differ_since_a_resume_are_told_with_the_command_that_helps() -> None:
+    calm = [0.0004] * 10
+    (finding,) = findings(HealthInputs(resumed(calm, [0.15, 0.14, 0.16]), USUAL, name="one"))
+    assert (finding.rule.id, finding.since) == ("resume-mismatch", 11)
+    assert finding.evidence == (
+        "the KL between trainer and sampler has been 0.15 since the run went on after step 10;"
+        " before, it was 0.0004"
+    )
+    assert "`rltui restart one -c inference`" in finding.advice
+    assert words(resumed(calm, [3.0] * 8)) == ["mismatch after a resume"], (
+        "not told twice as a KL out of range"
+    )
+    ratio = "importance_ratio/all/mean"
+    assert words(resumed([1.01, 0.99] * 4, [0.7, 0.6, 0.7], ratio)) == ["mismatch after a resume"]
+    for after in ([0.15], [0.15, 0.0005], [0.15, 0.15, 0.0005, 0.0005], [0.01] * 9, [0.003] * 9):
+        assert words(resumed(calm, after)) == [], "the first step may differ, and a little always"
+    assert words(resumed([], [0.15] * 3)) == [], "nobody knows what was before"
+    assert words(resumed([0.05] * 10, [0.15] * 4)) == []
+
+
+def test_an_engine_that_stays_behind_is_told_and_nothing_that_follows_from_it() -> None:
+    def served(version: int, *, steps: int = 20, resume: int = 0, most: int | None = 8) -> list[str]:
+        run = resumed([0.0004] * resume, [0.0004] * (steps - resume)) if resume else RunTracks()
+        for step in range(resume + 1, steps + 1):
+            run.add({"step": step, LOSS: 0.1, KL: 0.3 if resume else 0.0004, STALE: 1.0}, 0.0)
+        run.add(
+            {"step": None, "time": 1e9, "watcher/policy_version": float(version), "producer": "orch"}, 0.0
+        )
+        return words(run, learning=Learning(max_staleness=most))
+
+    assert served(19) == served(12) == []
+    assert served(11) == served(3, steps=12) == ["weights lag"]
+    assert served(11, most=9) == served(11, most=None, steps=19) == []
+    assert served(0, steps=8, resume=5) == ["weights lag"], "older than what the trainer went on from"
+    assert served(6, steps=8, resume=5) == ["mismatch after a resume"]
+    run = figures(LOSS=[0.1] * 30, KL=[0.001] * 30)
+    run.add({"step": 5, "policy/applied": 5}, 0.0)
+    assert words(run) == ["weights lag"], "what a line tells lasts until the next one"
+
+
+def taught(values: Sequence[float], learning: Learning = DISTILLS, key: str = "ref_kl/mean") -> list[str]:
+    """A distillation whose rewards are all alike, and are nobody's business."""
+    run = RunTracks()
+    for step, value in enumerate(values, 1):
+        run.add({"step": step, LOSS: 0.1, GRAD: 0.3, key: value}, 0.0)
+        run.add({"step": step, REWARD: max(0.0, 0.9 - step / 20), TRAINABLE: 0.0}, 0.0)
+    return words(run, learning=learning)
+
+
+def test_a_run_that_learns_from_a_teacher_has_no_reward_to_lose() -> None:
+    falls = [-0.6 / (1 + step / 10) for step in range(80)]
+    assert taught(falls) == []
+    assert "no signal" in taught(falls, Learning()), "where nobody knows of the teacher"
+    assert taught([*falls, *[-0.5] * 10]) == ["away from the teacher"]
+    chance = random.Random(0)
+    stays = [-chance.gauss(0.6, 0.02) for _ in range(80)]
+    assert taught(stays) == ["no nearer to the teacher"]
+    assert taught(stays[:40]) == [], "too early to tell"
+    assert taught([value / 100 for value in stays]) == [], "it is near"
+    assert taught(stays, Learning(signals=frozenset({"self"}))) == [], "that teacher learns too"
+    tokens = Learning(signals=frozenset({"tokens"}))
+    assert taught([-value for value in falls], tokens, "nll/mean") == []
+    assert taught([-value for value in falls] + [0.5] * 10, tokens, "nll/mean") == ["away from the teacher"]
+
+
+def test_of_a_mixed_run_the_rewards_of_those_that_learn_from_them_are_judged() -> None:
+    run = RunTracks()
+    for step, reward in enumerate([*CLIMB, *[0.0] * 10], 1):
+        envs = {"train/game/effective/agent/reward/mean": reward, "train/school/effective/a/reward/mean": 0.9}
+        run.add({"step": step, REWARD: 0.9, "ref_kl/mean": -0.1, **envs}, 0.0)
+    mixed = Learning(signals=frozenset({"reward", "teacher"}), rewarded=frozenset({"game"}))
+    (finding,) = findings(HealthInputs(run, USUAL, learning=mixed))
+    assert finding.evidence.startswith("the reward of game was 0.91 around step 50")
+    assert words(run) == []
+
+
+def test_in_a_game_of_rivals_a_reward_that_stays_is_no_finding() -> None:
+    chance = random.Random(0)
+    run = figures(REWARD=[chance.gauss(0.0, 0.02) for _ in range(80)])
+    assert words(run) == ["reward is flat"]
+    assert words(run, learning=Learning(has_rivals=True)) == []
+
+
 def test_gradient_spikes_are_told_when_they_come_often() -> None:
     calm = [0.3] * 30
     assert words(figures(GRAD=[*calm, 9.0, 0.3, 9.0, 0.3])) == []
@@ -356,6 +518,9 @@ _VALUES = st.one_of(
 )
 _KEYS = st.sampled_from(
     [REWARD, ENTROPY, LOSS, GRAD, KL, TRAINABLE, TRUNCATED, STALE, "step", "time", "producer", "x",
+     "ref_kl/mean", "watcher/policy_version", "train/agg/all/cancelled/mean",
+     "train/a/effective/b/reward/mean",
+     "train/agg/effective/a/reward/mean", "train/agg/effective/b/reward/mean",
      "perf/throughput", "eval/a/effective/agent/reward/mean", "time/wait_for_batch", "optim/lr"]
 )  # fmt: skip
 
@@ -364,6 +529,7 @@ _KEYS = st.sampled_from(
 def test_no_row_can_break_it(rows: list[Mapping[str, Any]]) -> None:
     run = RunTracks()
     for row in rows:
-        run.add(row, 0.0)
-        for finding in findings(HealthInputs(run, USUAL, 1e9)):
-            assert finding.since is not None
+        run.add(with_means_of_seats(row), 0.0)
+        for learning in (REWARDED, DISTILLS, Learning(rewarded=frozenset({"a"}))):
+            for finding in findings(HealthInputs(run, USUAL, 1e9, learning=learning)):
+                assert finding.since is not None

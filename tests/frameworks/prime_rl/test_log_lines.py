@@ -141,3 +141,17 @@ def test_every_line_that_is_read_has_the_mark() -> None:
     for name in ("split", "merged", "current"):
         lines = (LOGS / f"{name}.log").read_text().splitlines()
         assert all(any(mark in line for mark in MARKS) for line in lines if log_row("any", line) is not None)
+
+
+def test_what_a_window_discarded_and_which_weights_the_engine_takes() -> None:
+    warning = (
+        "18:15:07 WARNING Discarded 96/128 episodes (75.0%): stale=80, errored=10, no_signal=6. Review"
+        " max_off_policy_steps, episode errors, and reward signal."
+    )
+    discarded = "train/discarded"
+    assert log_row("any", warning) == {
+        f"{discarded}/stale": 0.625, f"{discarded}/errored": 0.078125, f"{discarded}/no_signal": 0.046875
+    }  # fmt: skip
+    assert log_row("any", warning.replace("/128", "/0")) is None
+    assert log_row("any", "17:51:30    INFO Updating policy in-flight to v19") == {"policy/applied": 19}
+    assert all(any(mark in line for mark in MARKS) for line in (warning, "Updating policy in-flight to v19"))

@@ -12,6 +12,7 @@ from rltui.core.config.json_schema import Json
 from rltui.core.config.knobs import Knob
 from rltui.core.config.report import DerivedValue, Problem
 from rltui.core.metrics.bottleneck import BottleneckKnobs
+from rltui.core.metrics.learning import Learning
 from rltui.frameworks.answers import no, no_items, no_text, no_values, unknown, yes
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed
 
@@ -94,6 +95,8 @@ class ConfigSide:
     """Derived values of a step. Empty while a value has a wrong type or is out of bounds."""
     batch_knobs: Callable[[ConfigFiles], BatchKnobs | None] = unknown
     bottleneck_knobs: Callable[[ConfigFiles], BottleneckKnobs] = lambda _: BottleneckKnobs()
+    learning: Callable[[ConfigFiles], Learning] = lambda _: Learning()
+    """What the run learns from; a faulty value counts as not set."""
     advice: Callable[[ConfigFiles], Mapping[str, str]] = no_values
     """Id of a health rule → advice for this config, in words."""
 

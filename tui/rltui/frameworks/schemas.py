@@ -20,6 +20,7 @@ from rltui.core.config.report import DerivedValue, Problem
 from rltui.core.config.rules import Rule, Values
 from rltui.core.config.schema import ConfigSchema, Reading, SchemaHints
 from rltui.core.metrics.bottleneck import BottleneckKnobs
+from rltui.core.metrics.learning import Learning
 from rltui.frameworks.answers import no_items, no_values, unknown
 from rltui.frameworks.config import ConfigSide
 from rltui.frameworks.inputs import ConfigFile, ConfigFiles
@@ -196,6 +197,8 @@ class Grammar:
     """Derived values of a step, computed while all values are sound."""
     batch_knobs: Callable[[ConfigFiles, Names], BatchKnobs | None] = unknown
     bottleneck_knobs: Callable[[ConfigFiles, Names], BottleneckKnobs] = lambda *_: BottleneckKnobs()
+    learning: Callable[[Values, Names], Learning] = lambda *_: Learning()
+    """What the run learns from, by values of which any may be faulty."""
     advice: Callable[[ConfigFiles, Values], Mapping[str, str]] = no_values
     """Id of a health rule → advice for this config, in words, computed while all values are sound."""
 
@@ -226,6 +229,7 @@ class SchemaConfig:
             derive=self.derive,
             batch_knobs=lambda files: self.grammar.batch_knobs(files, self.names(files)),
             bottleneck_knobs=lambda files: self.grammar.bottleneck_knobs(files, self.names(files)),
+            learning=lambda files: self.grammar.learning(self.values(files), self.names(files)),
             advice=self.advice,
         )
 

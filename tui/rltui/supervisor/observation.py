@@ -67,9 +67,14 @@ class Observation:
             self.progress.component_names,
         )
         self.link_finder = LinkFinder()
-        self.links = links_in_journal(read_journal(setup.control.journal_file))
+        journal = read_journal(setup.control.journal_file)
+        self.links = links_in_journal(journal)
+        starts = [entry for entry in journal if entry.kind == "start" and entry.component in setup.run_jobs]
+        self.progress.resumed_before = starts[-1].step if starts else None
         self.activities: dict[str, InferenceActivity] = {}
         """Inference server → its last activity, while it lives."""
+        self._engines: set[str] = set()
+        """Inference servers that have ever reported it."""
         self.resume_step = self.folder.latest_checkpoint()
         """Checkpoint that jobs started from now on continue from; `None`: the beginning."""
         self.run_id = ""
@@ -85,7 +90,9 @@ class Observation:
     def attempt_started(self, component: str, log: Path, attempt: int) -> None:
         self.follow(component, log)
         self.sampler.started(component, attempt)
-        self.progress.attempt_started(component)
+        self.progress.attempt_started(
+            component, is_of_policy=component in self._setup.run_jobs | self._engines
+        )
 
     def attempt_ended(self, component: str) -> None:
         self.activities.pop(component, None)
@@ -108,6 +115,7 @@ class Observation:
             self.activities.pop(component, None)
         else:
             self.activities[component] = activity
+            self._engines.add(component)
         if activity != previous:
             self._events.changed("status")
 
@@ -116,7 +124,11 @@ class Observation:
         """The headline metrics and the issues of health, as of the last poll."""
         concerns = self.health.concerns
         beside = self.progress.curve_of(concept_beside(concerns))
-        more = {"concerns": concerns, "bottleneck": self.health.bottleneck, "beside": beside}
+        more: dict[str, Any] = {"concerns": concerns, "bottleneck": self.health.bottleneck, "beside": beside}
+        if (target := self.health.learning.target) and (curve := self.progress.curve_of(target)) is not None:
+            more["target"] = curve
+        if (served := self.progress.concept_metrics.served) is not None:
+            more["served"] = served[0]
         return self.progress.progress.replace(**more)
 
     def title_details(self, component: str) -> tuple[str, ...]:
@@ -173,6 +185,8 @@ def _configured_files(setup: Setup) -> RunFiles:
 
 
 _CURVE_POINTS = 200
+_AS_TARGET = {"teacher_kl": ("KL to the teacher", -1), "nll": ("loss on the teacher's tokens", 1)}
+"""Concept → its name for people as what a run learns by, and its sign there."""
 
 
 class ProgressTracker:
@@ -187,20 +201,26 @@ class ProgressTracker:
         """The metrics of the whole run by their concept, for health."""
         self.max_steps: int | None = None
         # keys that name the writer of a row: others (`time/step`) are written by several components
-        identifying = (framework.progress.names.reward, framework.progress.names.trainer_step)
+        names = framework.progress.names
+        identifying = {
+            names.reward: (names.reward, names.reward_of_seats),
+            names.trainer_step: (names.trainer_step,),
+        }
         self._owners = tuple(
-            (fact.metric, fact.component)
+            (metric, fact.component)
             for fact in framework.progress.facts
-            if fact.metric in identifying and (components is None or fact.component in components)
+            if components is None or fact.component in components
+            for metric in identifying.get(fact.metric, ())
         )
+        self.resumed_before: int | None = None
+        """Steps that were done at the last start before this supervisor; `None`: unknown, or taken in."""
         self._resumed_step = 0
         """Step that the run was last resumed from; 0: the beginning."""
         self._rows = {component: (0, 0) for _, component in self._owners}
         self._rows_at_start: dict[str, int] = {}
         """Component → its number of rows when its present attempt began."""
-        self._curve: Curve | None = None
-        self._curve_state: tuple[str, int, int] | None = None
-        """Concept, number of values and newest step of the curve that was made last."""
+        self._curves: dict[str, tuple[tuple[int, int], Curve | None]] = {}
+        """Concept → number of values and newest step of its curve, and that."""
         self._non_finite = NonFiniteWatch(self._writer)
 
     @property
@@ -211,54 +231,68 @@ class ProgressTracker:
     def curve_of(self, concept: str) -> Curve | None:
         """The curve of a metric; `None` below two values."""
         track = self.concept_metrics.track(concept)
-        state = (concept, len(track), track.steps[-1] if track else 0)
-        if state != self._curve_state:
+        state = (len(track), track.steps[-1] if track else 0)
+        if concept not in self._curves or state != self._curves[concept][0]:
             pairs = zip(track.steps, track.values, strict=True)
-            points = tuple(downsample([pair for pair in pairs if math.isfinite(pair[1])], _CURVE_POINTS))
-            metric = metric_names.concept_of(concept)
-            self._curve_state, self._curve = state, None
+            points = downsample([pair for pair in pairs if math.isfinite(pair[1])], _CURVE_POINTS)
+            metric, curve = metric_names.concept_of(concept), None
             if metric is not None and len(points) > 1:
-                self._curve = Curve(title=metric.title.lower(), unit=metric.unit, points=points)
-        return self._curve
+                title, sign = _AS_TARGET.get(concept, (metric.title.lower(), 1))
+                curve = Curve(
+                    title=title,
+                    unit=metric.unit,
+                    points=tuple((step, sign * value) for step, value in points),
+                )
+            self._curves[concept] = state, curve
+        return self._curves[concept][1]
 
     @property
     def component_names(self) -> Mapping[str, str]:
         """Role → component that writes the trainer's or the orchestrator's rows."""
         metrics = self._framework.progress.names
         roles = {metrics.reward: "orchestrator", metrics.trainer_step: "trainer"}
-        return {roles[metric]: component for metric, component in self._owners}
+        return {roles[metric]: component for metric, component in self._owners if metric in roles}
 
-    def attempt_started(self, component: str) -> None:
-        """Called when an attempt of `component` starts: rows of earlier ones do not count in its title."""
+    def attempt_started(self, component: str, *, is_of_policy: bool) -> None:
+        """Called when an attempt of `component` starts: rows of earlier ones do not count in its title.
+
+        `is_of_policy`: it trains the weights, or samples with them.
+        """
         self._rows_at_start[component] = self._rows.get(component, (0, 0))[0]
+        if is_of_policy:
+            self.concept_metrics.restarted()
 
     def poll(self) -> bool:
         """Read appended rows. Returns whether there were any."""
         has_grown = self._read_piece()
         while self._new_rows.is_behind:
             has_grown |= self._read_piece()
+        if self.resumed_before is not None:
+            self.concept_metrics.resumed, self.resumed_before = self.resumed_before, None
         return has_grown
 
     def _read_piece(self) -> bool:
         rows = [row for row in self._new_rows.read() if not row.is_gap]
         if self._new_rows.restarted:  # a resumed run may write a new file, whose first row comes later
             self.series, self.concept_metrics = self._new_series(), self._new_concept_metrics()
-            self.series.completed = self._resumed_step
+            self.series.completed = self.concept_metrics.resumed = self._resumed_step
             self._non_finite.now.clear()
         now = time.time()
         for row in rows:
-            self.series.add(row.values)
-            self.concept_metrics.add(row.values, math.nan if row.kind == "earlier" else now)
+            # printed values without a step are of the newest one
+            values = row.values if row.step is None else {"step": row.step, **row.values}
+            self.series.add(values)
+            self.concept_metrics.add(values, math.nan if row.kind == "earlier" else now)
             if row.kind != "earlier":
-                self._count(row.values)
+                self._count(values)
         return bool(rows) or self._new_rows.restarted
 
     def _count(self, row: Mapping[str, Any]) -> None:
         """Take in a row of the present attempts."""
         self._non_finite.add(row)
         step = row.get("step")
-        for metric, component in self._owners:
-            if metric in row and isinstance(step, int):
+        for component in {component for metric, component in self._owners if metric in row}:
+            if isinstance(step, int):
                 self._rows[component] = (self._rows[component][0] + 1, step)
 
     def rewind(self, step: int | None) -> None:

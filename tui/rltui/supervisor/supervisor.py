@@ -161,6 +161,7 @@ class Supervisor:
             framework.config.bottleneck_knobs(files),
             framework.config.advice(files),
             table.learning_rate(trainer),
+            framework.config.learning(files),
         )
         self.runtime.events.publish("knobs", table)
 

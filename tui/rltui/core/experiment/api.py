@@ -210,7 +210,7 @@ class Bottleneck(Value):
 
 
 class Curve(Value):
-    """A metric beside the reward: what health warns of, else the entropy."""
+    """A metric other than the reward."""
 
     title: str
     unit: str = ""
@@ -233,6 +233,12 @@ class Progress(Value):
     """Step, counted from 1, and mean reward, over the whole run: at most 400 points, chosen to include the
     extremes.
     """
+    target: Curve | None = None
+    """What a run learns by that has no reward to learn from, such as the KL to a teacher; `None`: it has one,
+    or no value of that is known.
+    """
+    served: int | None = None
+    """Version of the weights that the engine samples with: N after step N; `None`: unknown."""
     beside: Curve | None = None
     """`None` if no such metric has two values."""
     tokens_per_s: float | None = None

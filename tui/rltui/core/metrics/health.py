@@ -19,7 +19,8 @@ from rltui.base.text import duration
 from rltui.core import hints
 from rltui.core.experiment.api import HealthIssue, HealthSeverity, RollbackOffer
 from rltui.core.logs.lines import plain_text
-from rltui.core.metrics.tracks import RunTracks, Track
+from rltui.core.metrics.learning import Discard, Learning
+from rltui.core.metrics.tracks import Levels, RunTracks, Track
 
 
 class Symptom(NamedTuple):
@@ -32,6 +33,17 @@ class Symptom(NamedTuple):
     evidence: str
     advice: str
     severity: HealthSeverity = "warning"
+    covers: tuple[str, ...] = ()
+    """Ids of rules that tell a part of the same trouble, which is told once."""
+
+
+class _Reward(NamedTuple):
+    """A reward that the run learns from."""
+
+    name: str
+    """`the reward`, `the reward of gsm8k`."""
+    track: Track
+    levels: Levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,23 @@ class HealthInputs:
     """Set if steps are to be expected …"""
     started: float = 0.0
     """… in the start that began then."""
+    learning: Learning = Learning()
+    name: str | None = None
+    """Of the experiment, if commands need it."""
+
+    @property
+    def rewards(self) -> tuple[_Reward, ...]:
+        """Those that it learns from: one, unless some of its environments do not; none of a distillation."""
+        run, learning = self.run, self.learning
+        if learning.target:
+            return ()
+        if not learning.rewarded:
+            return (_Reward("the reward", run.track("reward"), run.levels["reward"]),)
+        return tuple(
+            _Reward(f"the reward of {plain_text(env)}", track, levels)
+            for env, (track, levels) in run.env_rewards.items()
+            if env in learning.rewarded
+        )
 
 
 _Role = Literal["trainer", "orchestrator"]
@@ -76,6 +105,7 @@ class Finding:
     evidence: str
     advice: str
     severity: HealthSeverity = "warning"
+    covers: tuple[str, ...] = ()
 
 
 RULES: dict[str, HealthRule] = {}
@@ -110,6 +140,12 @@ _RISE = 0.02
 _CLEAR = 2.0
 """A fall that is no collapse is at least this many times the usual difference of the reward."""
 _SPIKES, _SPIKE_WINDOW = 3, 10
+_SURE_STEPS = 2
+"""Number of steps after a resume that are more than its first one."""
+_NOTABLE = 0.1
+"""Share of what is allowed from which on a jump is worth a word."""
+_MUCH = 0.1
+"""Share of the rollouts that calls for advice."""
 _EDITS = 3
 """Number of edits that are described."""
 _BACK = "go back to an earlier checkpoint"
@@ -144,11 +180,14 @@ def _non_finite(case: HealthInputs) -> Symptom | None:
 @_rule("reward-collapse", "orchestrator", damages=True)
 def _reward_collapse(case: HealthInputs) -> Symptom | None:
     """Is little left of the best level that the reward has held?"""
-    limits, rewards, levels = case.limits, case.run.track("reward"), case.run.levels["reward"]
-    best, newest = levels.best, rewards.last(limits.lasting_steps)
-    if best is None or levels.floor is None or len(newest) < limits.lasting_steps:
+    return next(filter(None, (_collapse(reward, case.limits) for reward in case.rewards)), None)
+
+
+def _collapse(reward: _Reward, limits: Thresholds) -> Symptom | None:
+    rewards, best, floor = reward.track, reward.levels.best, reward.levels.floor
+    newest = rewards.last(limits.lasting_steps)
+    if best is None or floor is None or len(newest) < limits.lasting_steps:
         return None
-    floor = levels.floor
     collapsed = (max(newest) - floor) / (best.value - floor) <= limits.reward_collapse_frac
     if not collapsed:
         newest = rewards.last(2 * limits.lasting_steps)
@@ -162,7 +201,7 @@ def _reward_collapse(case: HealthInputs) -> Symptom | None:
     return Symptom(
         "reward collapsed" if collapsed else "reward dropped",
         since,
-        f"the reward was {best.value:.2f} around step {best.step} and has been at most {max(newest):.2f}"
+        f"{reward.name} was {best.value:.2f} around step {best.step} and has been at most {max(newest):.2f}"
         f" since step {since}",
         f"{_BACK} with a lower learning rate",
         "error" if collapsed else "warning",
@@ -180,7 +219,7 @@ def _entropy_collapse(case: HealthInputs) -> Symptom | None:
     run, limits, steps = case.run, case.limits, case.limits.lasting_steps
     track, rewards = run.track("entropy"), run.track("reward")
     newest = track.last(steps)
-    if len(track) < 2 * steps or not rewards or _is_learning(run):
+    if len(track) < 2 * steps or not rewards or case.learning.target or _is_learning(run):
         return None
     start, now = statistics.median(track.values[:steps]), statistics.median(newest)
     best, reward = run.levels["reward"].best, statistics.median(rewards.last(_LEVEL))
@@ -198,6 +237,7 @@ def _entropy_collapse(case: HealthInputs) -> Symptom | None:
         f"the entropy fell from {reference:.2g} to {now:.2g}, and the reward ({reward:.2f}) does not rise"
         " with it: the policy explores less without learning more",
         f"{_BACK} with a lower learning rate or a higher temperature",
+        covers=("discarded",),
     )
 
 
@@ -246,7 +286,8 @@ def _out_of_range(case: HealthInputs, concept: str, name: str, low: float, high:
 def _no_signal(case: HealthInputs) -> Symptom | None:
     """Do all rollouts of each group get the same reward, so that nothing is learnt?"""
     steps = case.limits.no_signal_steps
-    for concept in ("trainable", "grad_norm"):
+    is_of_rewards = case.learning.signals == {"reward"}  # otherwise other rollouts, or tokens, may teach
+    for concept in ("trainable", "grad_norm") if is_of_rewards else ("grad_norm",):
         track = case.run.track(concept)
         newest = track.last(steps)  # log lines round it: one that is only small does not stay below
         if len(newest) < steps or any(newest):
@@ -254,14 +295,167 @@ def _no_signal(case: HealthInputs) -> Symptom | None:
         symptom = "no trainable rollout" if concept == "trainable" else "zero gradient"
         mean = f", {rewards[-1]:.3g} on average" if (rewards := case.run.track("reward").last(1)) else ""
         since = track.since(lambda value: value == 0)
+        if case.learning.target:
+            why, advice = "", "check that the teacher answers, and that it is another model"
+        else:
+            why = f": probably all rollouts of a group get the same reward{mean}"
+            advice = "check the reward function; use tasks of medium difficulty, or larger groups"
         return Symptom(
             "no signal",
             since,
-            f"no learning signal since step {since} ({symptom}): probably all rollouts of a group get the"
-            f" same reward{mean}",
-            "check the reward function; use tasks of medium difficulty, or larger groups",
+            f"no learning signal since step {since} ({symptom}){why}",
+            advice,
+            covers=("discarded",),
         )
     return None
+
+
+@_rule("weights-lag", "orchestrator", concept="kl")
+def _weights_lag(case: HealthInputs) -> Symptom | None:
+    """Does the engine sample with weights that are too old, or with those from before a resume?"""
+    run = case.run
+    if run.served is None or not run.trained:
+        return None
+    version, read_at = run.served
+    step = run.trained.steps[-1] if read_at is None else read_at
+    most = case.limits.staleness_steps if case.learning.max_staleness is None else case.learning.max_staleness
+    is_from_before = version < run.resumed <= step - _SURE_STEPS
+    if step - version <= max(most, _SURE_STEPS) and not is_from_before:
+        return None
+    before = f", older than the checkpoint {run.resumed} that it went on from" if is_from_before else ""
+    return Symptom(
+        "weights lag",
+        max(version, run.resumed) + 1,
+        f"the engine serves v{version} of the weights{before}, and the trainer has done step {step}",
+        f"read the lines about weights in the output of orchestrator and engine; {_other_weights(case)}",
+        covers=("resume-mismatch", "kl", "importance-ratio", "staleness"),
+    )
+
+
+def _other_weights(case: HealthInputs) -> str:
+    return f"`{hints.RESTART_INFERENCE(name=case.name)}` starts the engine again, and what must follow it"
+
+
+@_rule("resume-mismatch", "trainer", concept="kl")
+def _resume_mismatch(case: HealthInputs) -> Symptom | None:
+    """Do the policies of trainer and sampler differ since the run went on from a checkpoint?"""
+    run, limits = case.run, case.limits
+    ratio_room = min(limits.ratio_max - 1, 1 - limits.ratio_min)
+    for concept, name, middle, room in (
+        ("kl", "KL", 0.0, limits.kl_max), ("importance_ratio", "importance ratio", 1.0, ratio_room)
+    ):  # fmt: skip
+        track = run.track(concept)
+        before, after = track.beside(run.resumed, _LEVEL)
+        if not run.resumed or len(before) < _SURE_STEPS or len(after) < _SURE_STEPS:
+            continue
+        usual = max(abs(value - middle) for value in before)
+        edge = max(limits.resume_factor * usual, _NOTABLE * room)
+        jumped = [abs(value - middle) > edge for value in after]
+        if not all(jumped[:_SURE_STEPS] + jumped[-_SURE_STEPS:]):
+            continue
+        return Symptom(
+            "mismatch after a resume",
+            run.resumed + 1,
+            f"the {name} between trainer and sampler has been {statistics.median(after):.3g} since the run"
+            f" went on after step {run.resumed}; before, it was {statistics.median(before):.3g}",
+            "the engine probably has other weights than the checkpoint, or the optimizer lost its state:"
+            f" {_other_weights(case)}",
+            covers=("kl", "importance-ratio"),
+        )
+    return None
+
+
+@_rule("distillation", "trainer", concept="teacher_kl", damages=True)
+def _distillation(case: HealthInputs) -> Symptom | None:
+    """Does a run that learns from a teacher go away from it, or never come nearer?"""
+    if not (concept := case.learning.target):
+        return None
+    track, sign = case.run.track(concept), 1 if concept == "nll" else -1
+    noun = "loss on the teacher's tokens" if concept == "nll" else "KL to the teacher"
+    blocks = [
+        sign * statistics.median(track.values[end - _LEVEL : end])
+        for end in range(_LEVEL, len(track) + 1, _LEVEL)
+    ]
+    if len(blocks) < 2 or not all(map(math.isfinite, blocks)):
+        return None
+    now = sign * statistics.median(track.last(_LEVEL))
+    start, best, clear = blocks[0], min(blocks), _CLEAR * _noise(track)
+    if now > case.limits.teacher_factor * best and now - best > clear and best > 0:
+        edge = (case.limits.teacher_factor * best) * sign
+        since = track.since(lambda value: sign * value > sign * edge, gap=_LEVEL)
+        return Symptom(
+            "away from the teacher",
+            since,
+            f"the {noun} was {best:.3g} and is {now:.3g}",
+            f"{_BACK} with a lower learning rate",
+        )
+    is_over = start - best > max(_RISE * start, clear) or start < case.limits.teacher_near
+    if is_over or len(track) < case.limits.flat_steps or "self" in case.learning.signals:
+        return None
+    return Symptom(
+        "no nearer to the teacher",
+        track.steps[0],
+        f"the {noun} was {start:.3g} in the first {_LEVEL} steps and is {now:.3g} in the last {_LEVEL} of"
+        f" {len(track)}",
+        "check that the teacher is the model that is meant and has the same tokens; the learning rate may be"
+        " too low",
+    )
+
+
+@_rule("discarded", "orchestrator", concept="stale", spoils=False)
+def _discarded(case: HealthInputs) -> Symptom | None:
+    """Are most rollouts thrown away: too old, failed, or without anything to learn?"""
+    run, limits = case.run, case.limits
+    steps = run.collected.steps[-limits.lasting_steps :]
+    by_step = [_shares(case, step) for step in steps]
+    if len(steps) < limits.lasting_steps or not all(
+        sum(shares.values()) > limits.discarded_frac for shares in by_step
+    ):
+        return None
+    means = {why: statistics.fmean(shares[why] for shares in by_step) for why in by_step[0]}
+    worst = max(means, key=means.__getitem__)
+    advice = [
+        f"{why}: {text}" + (f" ({', '.join(knobs)})" if (knobs := case.learning.knobs.get(why)) else "")
+        for why, text in _AGAINST.items()
+        if means[why] >= min(_MUCH, means[worst])
+    ]
+    shares_text = ", ".join(f"{100 * share:.0f} % {why}" for why, share in means.items())
+    return Symptom(
+        "rollouts are discarded",
+        steps[0],
+        f"{100 * sum(means.values()):.0f} % of the rollouts of the last {len(steps)} steps were not trained"
+        f" on ({shares_text})",
+        "; ".join(advice),
+        covers=("staleness",) if means["stale"] >= _MUCH else (),
+    )
+
+
+_AGAINST: dict[Discard, str] = {
+    "stale": "allow older ones, keep fewer in flight, or give inference more compute",
+    "errored": f"read the failed ones ({hints.ROLLOUTS_ALL()}), and the output of the environment",
+    "no signal": "use tasks of medium difficulty, or larger groups",
+}
+
+
+def _shares(case: HealthInputs, step: int) -> dict[Discard, float]:
+    """Shares of the rollouts of a step that were not trained on, by reason: as the program tells them where
+    most were discarded, else from its metrics.
+    """
+
+    def value(concept: str) -> float:
+        found = case.run.track(concept).at(step)
+        return found if found is not None and 0 <= found <= 1 else 0.0
+
+    if case.run.track("discarded_stale").at(step) is not None:
+        stale, errored, silent = map(value, ("discarded_stale", "discarded_errored", "discarded_no_signal"))
+    else:
+        stale, errored, silent = value("stale"), value("errors"), 0.0
+        if case.run.track("all_trainable").at(step) is not None:
+            silent = max(0.0, 1 - value("all_trainable") - stale - errored)
+    # where it learns from something else too, or has learnt the task, groups without a signal are no loss
+    if case.learning.signals != {"reward"} or _is_learning(case.run):
+        silent = 0.0
+    return {"stale": stale, "errored": errored, "no signal": silent}
 
 
 @_rule("truncation", "orchestrator", concept="truncation", spoils=False)
@@ -327,7 +521,7 @@ def _eval_falls(case: HealthInputs) -> Symptom | None:
     """Do evaluations get worse while the reward rises?"""
     rewards = case.run.track("reward")
     for key, track in case.run.evals.items():
-        if len(track) < 3:
+        if len(track) < 3 or case.learning.target:
             continue
         best = max(track.values)
         best_step = track.steps[track.values.index(best)]
@@ -374,8 +568,14 @@ def _throughput(case: HealthInputs) -> Symptom | None:
 @_rule("flat", "orchestrator", spoils=False)
 def _flat(case: HealthInputs) -> Symptom | None:
     """Has the reward not risen in many steps?"""
-    rewards, best = case.run.track("reward"), case.run.levels["reward"].best
-    if len(rewards) < case.limits.flat_steps:
+    if case.learning.has_rivals:
+        return None
+    return next(filter(None, (_stays(reward, case.limits) for reward in case.rewards)), None)
+
+
+def _stays(reward: _Reward, limits: Thresholds) -> Symptom | None:
+    rewards, best = reward.track, reward.levels.best
+    if len(rewards) < limits.flat_steps:
         return None
     start, now = statistics.median(rewards.values[:_LEVEL]), statistics.median(rewards.last(_LEVEL))
     if not math.isfinite(start + now) or start >= _HIGH:
@@ -386,7 +586,7 @@ def _flat(case: HealthInputs) -> Symptom | None:
     return Symptom(
         "reward is flat",
         rewards.steps[0],
-        f"the reward was {start:.3g} in the first {_LEVEL} steps and is {now:.3g} in the last {_LEVEL} of"
+        f"{reward.name} was {start:.3g} in the first {_LEVEL} steps and is {now:.3g} in the last {_LEVEL} of"
         f" {len(rewards)}",
         "the task may be too hard for the model, or the learning rate too low; evaluate the base model,"
         " and read its rollouts",
@@ -425,6 +625,7 @@ def _empty_batches(case: HealthInputs) -> Symptom | None:
         f"check their rollouts ({hints.ROLLOUTS_ALL()}): if all of a group get the same reward, or fail,"
         " fix the reward function, or use tasks of medium difficulty or larger groups",
         "error" if count >= limits.many_empty_batches else "warning",
+        ("no-signal", "discarded"),
     )
 
 
@@ -477,6 +678,14 @@ class Thresholds(TomlTable):
     """Lowest mean importance ratio."""
     ratio_max: float = Field(default=2.0, ge=1, allow_inf_nan=False)
     """Highest mean importance ratio."""
+    resume_factor: float = Field(default=10.0, gt=1, allow_inf_nan=False)
+    """After a resume KL or ratio may be this many times as far off as before it."""
+    teacher_factor: float = Field(default=1.5, gt=1, allow_inf_nan=False)
+    """The KL or loss to a teacher may rise to this many times its best level."""
+    teacher_near: float = Field(default=0.01, ge=0, allow_inf_nan=False)
+    """A KL or loss that begins below this one need not fall."""
+    discarded_frac: float = Field(default=0.5, gt=0, lt=1, allow_inf_nan=False)
+    """Largest share of rollouts that are not trained on: too old, failed, or without a signal."""
     no_signal_steps: int = Field(default=10, ge=1, le=1000)
     """Number of steps without any group whose rewards differ: nothing is learnt from them."""
     empty_batches: int = Field(default=3, ge=1, le=1000)
@@ -506,8 +715,10 @@ class Thresholds(TomlTable):
 def findings(case: HealthInputs) -> tuple[Finding, ...]:
     """Findings about a run, the worst first."""
     audible = (rule for rule in RULES.values() if rule.id not in case.limits.silent)
-    found = (Finding(rule, *symptom) for rule in audible if (symptom := rule.find(case)) is not None)
-    return tuple(sorted(found, key=lambda finding: finding.severity))  # `error` is before `warning`
+    found = [Finding(rule, *symptom) for rule in audible if (symptom := rule.find(case)) is not None]
+    covered = {id_ for finding in found for id_ in finding.covers}
+    shown = (finding for finding in found if finding.rule.id not in covered)
+    return tuple(sorted(shown, key=lambda finding: finding.severity))  # `error` is before `warning`
 
 
 def concept_beside(concerns: Sequence[HealthIssue]) -> str:

@@ -36,6 +36,8 @@ class MetricConcept:
     """Sources in the order of preference, if several have it."""
     many: bool = False
     """A run has one per environment, engine or component, and all are meant."""
+    least: int = 1
+    """Fewer series than that are none of it."""
     curated: bool = True
     """Among the charts that are displayed by default."""
     better: Better = ""
@@ -48,11 +50,13 @@ class MetricConcept:
 _AGENT = r"(?:[^/]+/)?"
 _OF_STEP = rf"train/agg/effective/{_AGENT}"
 _OF_ALL = rf"train/agg/all/{_AGENT}"
+_OF_ENV = r"train/(?!agg/)([^/]+)/effective/(?:agent/|([^/]+)/)?"
 _TRAINER = ("trainer", "sft", "orch")
 
 CONCEPTS: tuple[MetricConcept, ...] = (
-    MetricConcept("reward", "Reward", "reward", (rf"{_OF_STEP}reward/mean",
-        r"train/agg/effective/.+/reward/mean", r"train/reward", r"reward/(?:all/)?mean", r"reward"),
+    MetricConcept("reward", "Reward", "reward", (r"train/agg/effective/reward/mean",
+        rf"{_OF_STEP}reward/mean", r"train/agg/effective/.+/reward/mean", r"train/reward",
+        r"reward/(?:all/)?mean", r"reward"),
         better="higher"),
     MetricConcept("reward_std", "Reward, std", "reward", (rf"{_OF_STEP}reward/std", r"train/reward_std",
         r"reward/(?:all/)?std", r"reward_std"), curated=False),
@@ -60,8 +64,10 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         rf"{_OF_STEP}reward/min"), curated=False),
     MetricConcept("reward_high", "Reward, 90th percentile", "reward", (rf"{_OF_STEP}reward/p90",
         rf"{_OF_STEP}reward/max"), curated=False),
-    MetricConcept("env_reward", "Reward by environment", "reward",
-        (rf"train/(?!agg/)([^/]+)/effective/{_AGENT}reward/mean",), many=True, better="higher"),
+    MetricConcept("seat_reward", "Reward by agent", "reward", (r"train/agg/effective/([^/]+)/reward/mean",),
+        many=True, least=2, better="higher"),
+    MetricConcept("env_reward", "Reward by environment", "reward", (rf"{_OF_ENV}reward/mean",), many=True,
+        better="higher"),
     MetricConcept("eval", "Evaluations", "reward", (rf"eval/([^/]+)/effective/{_AGENT}reward/mean",
         rf"eval/([^/]+)/effective/{_AGENT}avg@\d+", rf"eval/([^/]+)/all/{_AGENT}(?:reward/mean|avg@\d+)",
         r"eval/([^/]+)/(?:reward(?:/mean)?|avg@\d+)", r"val_reward(?:/.+)?"), many=True, better="higher",
@@ -74,16 +80,31 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         r"entropy"), unit="nats", sources=_TRAINER),
     MetricConcept("kl", "KL to the sampler", "loss", (r"mismatch_kl/all/mean", r"mismatch_kl/mean",
         r"mismatch_kl", r"(?:train/)?kl(?:/mean)?"), log=True, sources=_TRAINER, better="lower"),
+    MetricConcept("teacher_kl", "Log-ratio to the teacher (the KL with a minus)", "loss", (r"ref_kl/mean",),
+        unit="nats", sources=_TRAINER, better="higher"),
+    MetricConcept("nll", "Loss on given tokens", "loss", (r"nll/mean",), sources=_TRAINER, better="lower"),
     MetricConcept("importance_ratio", "Importance ratio", "loss", (r"importance_ratio/all/mean",
         r"importance_ratio/mean", r"importance_ratio"), sources=_TRAINER),
     MetricConcept("grad_norm", "Gradient norm", "loss", (r"optim/grad_norm", r"(?:train/)?grad_norm"),
         log=True, sources=_TRAINER),
     MetricConcept("lr", "Learning rate", "loss", (r"optim/lr", r"(?:train/)?(?:lr|learning_rate)"), log=True,
         sources=_TRAINER, by_batch=False),
-    MetricConcept("truncation", "Truncated", "rollouts", (rf"{_OF_STEP}is_truncated/mean",
+    MetricConcept("truncation", "Truncated", "rollouts", (r"train/agg/effective/is_truncated/mean",
+        rf"{_OF_STEP}is_truncated/mean",
         rf"{_OF_ALL}is_truncated/mean", r"(?:is_)?truncated(?:/.+)?"), unit="frac", better="lower"),
-    MetricConcept("trainable", "Rollouts with a gradient", "rollouts", (rf"{_OF_STEP}is_trainable/mean",
+    MetricConcept("trainable", "Rollouts with a gradient", "rollouts",
+        (r"train/agg/effective/is_trainable/mean", rf"{_OF_STEP}is_trainable/mean",
         rf"{_OF_ALL}is_trainable/mean"), unit="frac", better="higher"),
+    MetricConcept("all_trainable", "Rollouts with a gradient, of all", "rollouts",
+        (r"train/agg/all/is_trainable/mean", rf"{_OF_ALL}is_trainable/mean"), unit="frac", curated=False,
+        better="higher"),
+    MetricConcept("stale", "Stale rollouts", "rollouts", (r"train/agg/all/cancelled/mean",), unit="frac",
+        curated=False, better="lower"),
+    *(
+        MetricConcept(f"discarded_{why}", f"Discarded: {why.replace('_', ' ')}", "rollouts",
+            (rf"train/discarded/{why}",), unit="frac", curated=False, better="lower")
+        for why in ("stale", "errored", "no_signal")
+    ),
     MetricConcept("empty_batches", "Empty batches in a row", "rollouts", (r"train/empty_batches",),
         curated=False, better="lower"),
     MetricConcept("zero_signal", "Groups without signal", "rollouts", (rf"{_OF_ALL}solved_none",
@@ -99,6 +120,8 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         curated=False),
     MetricConcept("staleness", "Off-policy steps", "rollouts", (r"off_policy/mean", r"off_policy/max",
         r"(?:async_level|max_off_policy)(?:/.+)?"), unit="steps"),
+    MetricConcept("policy_version", "Version of the weights that sample", "rollouts",
+        (r"watcher/policy_version", r"policy/(?:applied|version)"), curated=False, by_batch=False),
     MetricConcept("step_time", "Step time", "time", (r"time/step", r"step_time"), unit="s", sources=_TRAINER,
         better="lower"),
     MetricConcept("orchestrator_time", "Orchestrator step time", "time", (r"time/step",), unit="s",
@@ -169,7 +192,8 @@ def find_all(id_: str, keys: Iterable[SeriesKey]) -> list[SeriesKey]:
     candidates = list(keys)
     for name in concept.names:
         pattern = _pattern(name)
-        if matches := [key for key in candidates if pattern.fullmatch(key.name)]:
+        matches = [key for key in candidates if pattern.fullmatch(key.name)]
+        if len(matches) >= concept.least:
             ranks = {source: rank for rank, source in enumerate(concept.sources)}
             return sorted(matches, key=lambda key: (ranks.get(key.source, len(ranks)), key.source, key.name))
     return []
@@ -179,5 +203,11 @@ def label_of(concept: MetricConcept, key: SeriesKey) -> str:
     """Subject of a series among several of a concept: an environment, an engine, a component."""
     for name in concept.names:
         if (match := _pattern(name).fullmatch(key.name)) and match.groups():
-            return match[1] or key.name
+            return " · ".join(filter(None, match.groups())) or key.name
     return key.source or key.name
+
+
+def env_of(name: str) -> str:
+    """The environment whose reward that metric is; empty for any other metric."""
+    match = _pattern(f"{_OF_ENV}reward/mean").fullmatch(name)
+    return match[1] if match else ""

@@ -27,6 +27,8 @@ class MetricNames:
     """Keys of the headline metrics in the metrics file."""
 
     reward: str = "train/agg/effective/agent/reward/mean"
+    reward_of_seats: str = "train/agg/effective/reward/mean"
+    """The reward in its place where an episode has several agents (`core/metrics/seats.py`)."""
     reward_all: str = "train/agg/all/agent/reward/mean"
     """Mean that includes rollouts of which nothing could be learned, which are not trained on."""
     trainer_step: str = "loss/mean"
@@ -108,6 +110,8 @@ class MetricSeries:
         step = number - self.first_step + 1
         row_values = numbers(row)
         values = {key: value for key, value in row_values.items() if math.isfinite(value)}
+        if self.names.reward_of_seats in values:
+            values[self.names.reward] = values[self.names.reward_of_seats]
         is_of_trainer = self.names.trainer_step in row_values
         if is_of_trainer:
             if step <= self.completed:

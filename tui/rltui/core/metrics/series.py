@@ -177,12 +177,14 @@ class SeriesSource(Protocol):
 
 _TRAINER = (
     "loss/", "entropy/", "mismatch_kl/", "masked_mismatch_kl/", "unmasked_mismatch_kl/", "kl_ent_ratio/",
-    "is_masked", "optim/", "perf/", "val/", "max_vio/", "expert_load/", "routing_confidence/",
+    "is_masked", "ref_kl/", "nll/", "optim/", "perf/", "val/", "max_vio/", "expert_load/",
+    "routing_confidence/",
     "time/wait_for_batch", "time/load_data", "time/broadcast_weights", "time/forward_backward",
 )  # fmt: skip
 _ORCHESTRATOR = (
-    "train/", "eval/", "batch/", "off_policy/", "dispatcher/", "concurrency/", "inference/",
-    "event_loop_lag/", "progress/rollouts", "progress/tasks", "time/pack", "time/wait_for_policy",
+    "train/", "eval/", "batch/", "off_policy/", "watcher/", "policy/", "dispatcher/", "concurrency/",
+    "inference/", "event_loop_lag/",
+    "progress/rollouts", "progress/tasks", "time/pack", "time/wait_for_policy",
 )  # fmt: skip
 
 

@@ -10,18 +10,26 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.metrics.names import concept_of, find_all
+from rltui.base.kinds import is_integer
+from rltui.core.metrics.names import concept_of, env_of, find_all
 from rltui.core.metrics.progress import LARGEST_STEP, numbers
 from rltui.core.metrics.series import SeriesKey, writer_of
 
 _CONCEPTS = (
-    "reward", "eval", "loss", "entropy", "kl", "importance_ratio", "grad_norm", "lr", "truncation",
-    "trainable", "empty_batches", "staleness", "tokens_per_s", "wait_for_batch", "wait_for_policy",
+    "reward", "env_reward", "eval", "loss", "entropy", "kl", "teacher_kl", "nll", "importance_ratio",
+    "grad_norm", "lr", "truncation", "trainable", "all_trainable", "stale", "errors", "discarded_stale",
+    "discarded_errored", "discarded_no_signal", "empty_batches", "staleness", "tokens_per_s",
+    "wait_for_batch", "wait_for_policy",
 )  # fmt: skip
 """Ids of `core/metrics/names.py`."""
 _OF_TRAINER = frozenset({"loss", "grad_norm", "lr", "entropy"})
 """The trainer writes at least one of them with every step."""
-_OF_ORCHESTRATOR = frozenset({"reward", "truncation", "trainable", "staleness", "wait_for_policy"})
+_OF_ORCHESTRATOR = frozenset(
+    {
+        "reward", "env_reward", "truncation", "trainable", "all_trainable", "stale", "errors",
+        "discarded_stale", "discarded_errored", "discarded_no_signal", "staleness", "wait_for_policy",
+    }
+)  # fmt: skip
 """They may be of the step that the trainer is still at."""
 _WINDOW = 8
 """Number of steps whose median counts as a level that was held."""
@@ -31,6 +39,8 @@ take 4 MB an hour at five steps a second.
 """
 _LATEST = 1e11
 """Latest plausible time, in seconds since 1970."""
+_VERSIONS = (("watcher/policy_version", False), ("policy/version", False), ("policy/applied", True))
+"""Names of the version of the weights that sample, and whether one lasts until the next is told."""
 _SURE = 3.0
 """A level must be this many times the deviation around it: rare rewards come and go."""
 
@@ -80,6 +90,11 @@ class Track:
         index = bisect_left(self.steps, step)
         return self.values[index] if index < len(self.steps) and self.steps[index] == step else None
 
+    def beside(self, step: int, before: int) -> tuple[array[float], array[float]]:
+        """The last `before` values up to `step`, and all after it."""
+        index = bisect_left(self.steps, step + 1)
+        return self.values[max(0, index - before) : index], self.values[index:]
+
     def around(self, step: int) -> float | None:
         """Median of the last steps up to `step`."""
         index = bisect_left(self.steps, step + 1)
@@ -105,7 +120,7 @@ class _HeldLevel:
 
 
 @dataclass(slots=True)
-class _Levels:
+class Levels:
     """The best level that a metric has held, including steps before a resume."""
 
     floor: float | None = None
@@ -149,7 +164,15 @@ class RunTracks:
         """Source → name → the concepts that it says."""
         self.evals: dict[SeriesKey, Track] = {}
         """Each environment has its own."""
-        self.levels = {"reward": _Levels(), "tokens_per_s": _Levels()}
+        self.env_rewards: dict[str, tuple[Track, Levels]] = {}
+        """Environment → its reward, the mean of its agents, and the levels of that."""
+        self.levels = {"reward": Levels(), "tokens_per_s": Levels()}
+        self.resumed = 0
+        """Steps that were done when the run went on from a checkpoint, or a program of it was started again;
+        0: it has not been."""
+        self.served: tuple[int, int | None] | None = None
+        """Version of the weights that the engine samples with, N after step N, and the number of steps that
+        were done as it was read; that is `None` for one that lasts until the next is told."""
         self.trained = Track()
         """When each step of the trainer was done, in seconds since the epoch; NaN where that is not known."""
         self.collected = Track()
@@ -167,8 +190,12 @@ class RunTracks:
     def add(self, row: Mapping[str, Any], arrived_at: float) -> None:
         """Add one row. `arrived_at`: its time if it has none of its own, NaN if unknown.
 
-        A row without a step is ignored. A step that is completed once more means that the run went back.
+        Of a row without a step only the version of the weights counts. A step that is completed once more
+        means that the run went back.
         """
+        for name, is_lasting in _VERSIONS:
+            if is_integer(version := row.get(name)) or (isinstance(version, float) and version.is_integer()):
+                self.served = int(version), None if is_lasting else self._completed
         number = row.get("step")
         if not isinstance(number, int) or abs(number) > LARGEST_STEP:
             return
@@ -182,6 +209,7 @@ class RunTracks:
         is_completed = self._trainer_step in row
         if is_completed and step <= self._completed:
             self._cut(step - 1, ahead=1)
+            self.resumed = step - 1
         if is_completed:
             self._completed = step
         time = row.get("time")
@@ -190,13 +218,26 @@ class RunTracks:
             self.trained.put(step, arrived_at)
         if row_concepts & _OF_ORCHESTRATOR:
             self.collected.put(step, arrived_at)
+        of_envs: dict[str, list[float]] = {}
         for name, value in values.items():
             for concept in concepts[name]:
-                self._put(concept, SeriesKey(source, name), step, value)
+                if concept == "env_reward":
+                    of_envs.setdefault(env_of(name), []).append(value)
+                else:
+                    self._put(concept, SeriesKey(source, name), step, value)
+        for env, rewards in of_envs.items():
+            track, levels = self.env_rewards.setdefault(env, (Track(), Levels()))
+            track.put(step, statistics.fmean(rewards))
+            levels.take(track)
 
     def rewind(self, step: int) -> None:
         """The run goes on after `step`, counted from 1."""
         self._cut(step, ahead=0)
+        self.resumed = step
+
+    def restarted(self) -> None:
+        """A program of the run was started again."""
+        self.resumed = self._completed
 
     def _put(self, concept: str, key: SeriesKey, step: int, value: float) -> None:
         if concept == "eval":
@@ -217,6 +258,9 @@ class RunTracks:
         self.collected.cut(step + ahead)
         for concept, levels in self.levels.items():
             levels.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
+        for track, levels in self.env_rewards.values():
+            track.cut(step + ahead)
+            levels.cut(step + ahead)
 
     def _learn(self, source: str, new: Collection[str]) -> None:
         """Assign concepts to new names: the best series of a concept may be another now."""

@@ -19,6 +19,7 @@ from rltui.frameworks.prime_rl.evaluation import evaluation_of
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.gpu_needs import gpu_needs_of
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
+from rltui.frameworks.prime_rl.learning import learning_of
 from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.run_settings import WRITERS, run_settings_of
 from rltui.frameworks.prime_rl.servers import PrimeRlServers
@@ -90,6 +91,7 @@ def _grammar(g: Generation, schemas: Mapping[str, ConfigSchema]) -> Grammar:
         derived=lambda _, values_, names: derived_values.derived(values_, names),
         batch_knobs=lambda _, names: derived_values.batch_knobs(names),
         bottleneck_knobs=lambda _, names: derived_values.bottleneck_knobs(names),
+        learning=learning_of,
     )
 
 

@@ -27,9 +27,9 @@ _COUNT = r"\d{1,12}"
 _TIME = r"(?:\d+(?:\.\d+)?(?:ms|[dhms]) ?){1,2}"
 """A duration for people: `850ms`, `12.3s`, `2m 5s`, `1h 3m`, `2d 4h`."""
 
-MARKS = (" | ", "Evaluated ", "empty train batch")
+MARKS = (" | ", "Evaluated ", "empty train batch", "Discarded ", "policy in-flight to v")
 """Marks of lines about a step; about evaluations, which had no other in 2025; about a batch without
-samples.
+samples; about rollouts that were thrown away; about new weights in the engine.
 """
 
 _JSON = re.compile(r"(?:\[[A-Za-z_]+\d+\]:\s?)?(?=\{)")
@@ -50,6 +50,12 @@ _EVALUATION_OF_2025 = re.compile(rf"Evaluated (\S+) in {_N}s \(Avg@({_COUNT})=({
 _EMPTY_BATCH = re.compile(
     rf"Step ({_COUNT}): empty train batch .*\(consecutive empty batches: ({_COUNT})/{_COUNT}\)"
 )
+_DISCARDED = re.compile(
+    rf"Discarded {_COUNT}/(?P<all>{_COUNT}) episodes .*?: stale=(?P<stale>{_COUNT}),"
+    rf" errored=(?P<errored>{_COUNT}), no_signal=(?P<no_signal>{_COUNT})\."
+)
+"""Printed where more than half were; metrics lack some (facts/prime-rl.md#discarded-rollouts)."""
+_APPLIED = re.compile(rf"Updating policy in-flight to v({_COUNT})$")
 _ENVIRONMENT = re.compile(r"\s*╰─ (?P<name>[^\s|]{1,200})\s*\|(?P<fields>.*)")
 """Printed below a step of several environments: one of them, in a line without time and level."""
 _TRAINABLE = re.compile(rf"Trainable \d+/\d+ \(({_N})%\)")
@@ -115,7 +121,7 @@ def log_row(component: str, line: str) -> Mapping[str, Any] | None:
         message = _SOURCE.sub("", text[prefix.end() :].rstrip())
     else:
         return _environment_row(text)
-    for read in (_step_row, _validation_row, _evaluation_row, _empty_batch_row):
+    for read in (_step_row, _validation_row, _evaluation_row, _empty_batch_row, _other_row):
         if (row := read(message)) is not None:
             for environment in further_lines:
                 row.update(_environment_row(environment) or {})
@@ -201,6 +207,17 @@ def _empty_batch_row(message: str) -> dict[str, Any] | None:
     """The number of batches in a row without anything to train on, for a step without a batch yet."""
     match = _EMPTY_BATCH.match(message)
     return {"step": int(match[1]), "train/empty_batches": int(match[2])} if match else None
+
+
+def _other_row(message: str) -> dict[str, Any] | None:
+    """The shares of a window that were discarded; the version of the weights that the engine takes."""
+    if applied := _APPLIED.match(message):
+        return {"policy/applied": int(applied[1])}
+    match = _DISCARDED.match(message)
+    if match is None or not int(match["all"]):
+        return None
+    names = ("stale", "errored", "no_signal")
+    return {f"train/discarded/{name}": int(match[name]) / int(match["all"]) for name in names}
 
 
 _NO_METRICS_PORT = r"[Ff]ailed to install Prometheus metrics exporter[^\n]{0,200}?[Aa]ddress already in use"

@@ -13,6 +13,7 @@ from rltui.core.experiment.events import entry_data
 from rltui.core.metrics.bottleneck import BottleneckKnobs, bottleneck
 from rltui.core.metrics.engine import InferenceActivity
 from rltui.core.metrics.health import Finding, HealthInputs, Thresholds, findings, health_issue_of, spoils
+from rltui.core.metrics.learning import Learning
 from rltui.core.metrics.tracks import RunTracks
 from rltui.services.experiment.journal import read_entries
 from rltui.services.experiment.registry import name_if_needed
@@ -54,6 +55,8 @@ class RunHealth:
         self.bottleneck: Bottleneck | None = None
         self._folder, self._journal_file, self._events, self._names = folder, journal_file, events, names
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
+        self.learning = Learning()
+        """What the run learns from, by its config."""
         self._advice: Mapping[str, str] = {}
         self._rate: tuple[str, float] | None = None
         self._suspects = Suspects(journal_file)
@@ -68,12 +71,17 @@ class RunHealth:
         self._thresholds = thresholds
 
     def set_knobs(
-        self, knobs: BottleneckKnobs, advice: Mapping[str, str], rate: tuple[str, float] | None = None
+        self,
+        knobs: BottleneckKnobs,
+        advice: Mapping[str, str],
+        rate: tuple[str, float] | None = None,
+        learning: Learning | None = None,
     ) -> None:
-        """Use the knobs of this config, its framework's advice by rule, and the knob and value of the
-        learning rate, from the next refresh on.
+        """Use the knobs of this config, its framework's advice by rule, the knob and value of the learning
+        rate, and what it learns from, from the next refresh on.
         """
         self._knobs, self._advice, self._rate = knobs, advice, rate
+        self.learning = learning or Learning()
 
     def add_activities(self, activities: Iterable[InferenceActivity]) -> None:
         servers = list(activities)
@@ -97,7 +105,8 @@ class RunHealth:
         `is_over`: no component works that could wait for another.
         """
         previous = self.concerns, self.bottleneck
-        issues = findings(HealthInputs(run, self._thresholds, now, started))
+        name = name_if_needed(self._experiment) if self._experiment is not None else None
+        issues = findings(HealthInputs(run, self._thresholds, now, started, self.learning, name))
         checkpoints = self._folder.checkpoints() if issues else []
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in checkpoints}
