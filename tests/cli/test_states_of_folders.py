@@ -38,7 +38,7 @@ from rltui.services.experiment.registry import new_socket_path
 from rltui.services.processes import boot_identity
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.metadata import new_metadata, save_metadata
-from rltui.services.runs.queue_file import change_queue, supervisor_lock
+from rltui.services.runs.queue_file import change_queue, scheduler_lock
 from rltui.supervisor.api_server import ApiServer
 from rltui.supervisor.runs.index import IndexFeed
 from rltui.supervisor.supervisor import Supervisor
@@ -269,7 +269,7 @@ class Places:
 def root(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder for runs, whose queue nobody works at."""
     paths.queue_folder().mkdir(parents=True, mode=0o700)
-    lock = supervisor_lock()
+    lock = scheduler_lock()
     assert lock.acquire()
     monkeypatch.setattr(status_command, "CONNECT_TIMEOUT_S", 0.1)
     monkeypatch.setattr(status_text, "_LIST_TIMEOUT_S", 0.1)

@@ -72,8 +72,8 @@ class Queue:
 
     def supervisors(self) -> list[int]:
         """Pids of those that live, of all that there ever were."""
-        log = self.folder / "supervisor.log"
-        pids = re.findall(r"supervisor started, pid (\d+)", log.read_text()) if log.exists() else []
+        log = self.folder / "scheduler.log"
+        pids = re.findall(r"scheduler started, pid (\d+)", log.read_text()) if log.exists() else []
         return [int(pid) for pid in pids if _is_of_queue(int(pid))]
 
     def starting(self) -> list[int]:

@@ -108,8 +108,8 @@ def test_the_queue_goes_on_after_an_update(box: Box) -> None:
     retry_until(lambda: states()["first"] == "running", timeout_s=60)
     installed.update()
     retry_until(lambda: states() == {"first": "done", "second": "done"}, timeout_s=120)
-    log = (box.root / "state/rltui/queue/supervisor.log").read_text()
-    assert log.count("supervisor started") > 1
+    log = (box.root / "state/rltui/queue/scheduler.log").read_text()
+    assert log.count("scheduler started") > 1
     assert "CRITICAL" not in log
 
 

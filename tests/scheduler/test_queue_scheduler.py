@@ -1,4 +1,4 @@
-"""What the supervisor of the queue makes of a status, and of files that cannot be read."""
+"""What the scheduler of the queue makes of a status, and of files that cannot be read."""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ async def test_charts_are_shown_where_a_person_wants_them(open_app: Opener) -> N
         await press(pilot, "z")
         await until(pilot, lambda: panel.region.width == 160)
         await until(pilot, lambda: len(titles(pilot)) == 4)
+        await until(pilot, lambda: "layout-fake" in runs.saved_values)
     assert runs.saved_values["layout-fake"]["arrangement"]["hidden"] == ["knobs"], "it is kept"
 
 

@@ -24,7 +24,7 @@ from rltui.errors import ConflictError, RltuiError
 from rltui.scheduler.queue_scheduler import START_ENTRY, QueueScheduler, start_entry
 from rltui.services.installation import SETTLED_S, LoadedCode
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder
-from rltui.services.runs.queue_file import change_queue, read_queue, supervisor_lock
+from rltui.services.runs.queue_file import change_queue, read_queue, scheduler_lock
 
 logger = logging.getLogger("rltui.queue")
 
@@ -75,8 +75,8 @@ def _start() -> None:
     starter = FileLock(paths.queue_folder() / "starter.lock")
     while not is_scheduler_running() and not read_queue().is_idle:
         if time.monotonic() > until:
-            title = "the supervisor of the queue did not start"
-            raise RltuiError(title, hint=f"see {paths.queue_folder()}/supervisor.log")
+            title = "the scheduler of the queue did not start"
+            raise RltuiError(title, hint=f"see {paths.queue_folder()}/scheduler.log")
         if starter.acquire():  # else somebody else starts it
             with contextlib.suppress(ConflictError):  # the one before is about to go, or to be started again
                 if tmux.has_session(_SESSION):
@@ -90,22 +90,22 @@ def _supervise() -> int:
     """Mind the queue until nothing is left to do, or SIGTERM. The runs go on whatever becomes of it."""
     make_folder(paths.queue_folder(), mode=0o700)
     logging.basicConfig(
-        handlers=[logging.handlers.WatchedFileHandler(paths.queue_folder() / "supervisor.log")],
+        handlers=[logging.handlers.WatchedFileHandler(paths.queue_folder() / "scheduler.log")],
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
     )
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    lock = supervisor_lock()
+    lock = scheduler_lock()
     until = time.monotonic() + _TAKE_S
     while not lock.acquire():
         if time.monotonic() > until:
-            logger.info("the queue has a supervisor already; leaving it to that one")
+            logger.info("the queue already has a scheduler; leaving it to that one")
             return 0
         time.sleep(_WAKE_S / 5)
     leave = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leave.set())
-    print(f"supervisor of the queue: pid {os.getpid()}, {paths.queue_folder()}", flush=True)
-    logger.info("supervisor started, pid %d", os.getpid())
+    print(f"scheduler of the queue: pid {os.getpid()}, {paths.queue_folder()}", flush=True)
+    logger.info("scheduler started, pid %d", os.getpid())
     code = LoadedCode()
     try:
         _schedule_until_done(QueueScheduler(), lock, leave, code)
@@ -114,9 +114,9 @@ def _supervise() -> int:
             logger.info("rltui was updated: %r", error)
             leave.wait(SETTLED_S)
             return _UPDATED
-        logger.critical("the supervisor of the queue failed; the runs go on", exc_info=error)
+        logger.critical("the scheduler of the queue failed; running runs continue", exc_info=error)
         raise
-    logger.info("supervisor ended")
+    logger.info("scheduler ended")
     return _UPDATED if code.is_replaced and not leave.is_set() else 0
 
 
@@ -147,7 +147,7 @@ def _schedule_until_done(
 
 
 def _give_up(lock: FileLock) -> None:
-    """Release the lock if nothing is to do: whoever adds something after that finds no supervisor."""
+    """Release the lock if nothing is to do: whoever adds something after that finds no scheduler."""
 
     def release(queue: RunQueue) -> RunQueue:
         if queue.is_idle:

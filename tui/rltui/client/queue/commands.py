@@ -31,7 +31,7 @@ from rltui.services.experiment.files import same_folder
 from rltui.services.experiment.registry import find_experiment
 from rltui.services.fingerprints import fingerprint
 from rltui.services.processes import subprocesses
-from rltui.services.runs.queue_file import change_queue, read_queue, supervisor_lock
+from rltui.services.runs.queue_file import change_queue, read_queue, scheduler_lock
 
 if TYPE_CHECKING:
     from rltui.client.fork import Fork
@@ -396,14 +396,14 @@ def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
 def is_scheduler_running() -> bool:
     if not paths.queue_folder().is_dir():
         return False
-    lock = supervisor_lock()
+    lock = scheduler_lock()
     is_free = lock.acquire()
     lock.release()
     return not is_free
 
 
 def ensure_scheduler() -> None:
-    """Have a supervisor of the queue, where there is something to do.
+    """Have a scheduler of the queue, where there is something to do.
 
     Raises:
         RltuiError: if it cannot be started.
@@ -416,7 +416,7 @@ def ensure_scheduler() -> None:
             )
         except RltuiError as error:
             raise RltuiError(
-                "the queue has no supervisor and cannot start one",
+                "the queue has no scheduler and cannot start one",
                 details=[error.title],
-                hint=f"the request is in the queue; start a supervisor: {hints.QUEUE}",
+                hint=f"the request is in the queue; start a scheduler: {hints.QUEUE}",
             ) from None

@@ -25,7 +25,7 @@ _LARGEST_JOURNAL = 4 << 20
 _RUNS_CONTINUE = "started runs continue"
 
 
-def supervisor_lock() -> FileLock:
+def scheduler_lock() -> FileLock:
     """Return the lock that the queue's scheduler holds while it runs."""
     return FileLock(paths.queue_folder() / "supervisor.lock")
 
