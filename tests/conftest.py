@@ -155,8 +155,9 @@ class Box:
 def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user without records, settings and sockets, for tests in this process; these are the folders."""
     user = tmp_path / "user"
-    for name in ("state", "config", "cache", "run"):
+    for name in ("state", "config", "cache", "run", "home"):
         (user / name).mkdir(mode=0o700, parents=True)
+    monkeypatch.setenv("HOME", str(user / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(user / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(user / "config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(user / "cache"))
@@ -175,6 +176,7 @@ def environment_of(root: Path) -> dict[str, str]:
     # pytest sets COLUMNS and LINES, which Textual believes rather than the terminal.
     outer = ("RLTUI_", "TMUX", "COLUMNS", "LINES")
     return {key: value for key, value in os.environ.items() if not key.startswith(outer)} | {
+        "HOME": str(root / "home"),
         "XDG_RUNTIME_DIR": str(root / "run"),
         "XDG_STATE_HOME": str(root / "state"),
         "XDG_CONFIG_HOME": str(root / "config"),
@@ -197,7 +199,7 @@ def temporary_box() -> Iterator[Box]:
     """A new box. Afterwards nothing of it is left, and nothing of it may run."""
     # Short, since the sockets below it may have at most 107 bytes of path.
     root = Path(tempfile.mkdtemp(prefix="rlt-"))
-    for name in ("run", "state", "config", "cache", "work", "tmux"):
+    for name in ("run", "state", "config", "cache", "work", "tmux", "home"):
         (root / name).mkdir(mode=0o700)
     env = environment_of(root)
     tour_file = root / "state/rltui/screen/app.json"

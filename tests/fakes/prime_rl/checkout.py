@@ -57,6 +57,8 @@ def checkout(tmp_path: Path, generation: Name) -> Path:
         _program(programs / name, "main", "run", f"run({name!r}, {generation!r})")
     if GENERATIONS[generation].is_late:
         _program(programs / "vllm-router", "router", "vllm_router", "sys.exit(vllm_router(sys.argv[1:]))")
+    if GENERATIONS[generation].has_attempts:
+        _program(programs / "dashboard", "dashboard", "dashboard", "sys.exit(dashboard(sys.argv[1:]))")
     _program(root / TOOLS / "uv", "uv", "uv", "sys.exit(uv(sys.argv[1:]))")
     return root
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 from tests.fakes.prime_rl.children import Children, supervised
+from tests.fakes.prime_rl.dashboard import register
 from tests.fakes.prime_rl.folders import remove_beyond, steps
 from tests.fakes.prime_rl.generation import Generation, Tree
 from tests.fakes.prime_rl.grammar import parse
@@ -45,6 +46,8 @@ def rl(generation: Generation, arguments: list[str]) -> int:
         out.success("Dry run complete. To start an RL run locally, remove --dry-run from your command.")
         return 0
     out.info("Starting RL run")
+    if generation.has_attempts and value_at(tree, "dashboard", True):
+        register([folder.parent])
     _check_ports(generation, tree)
     output = logs or attempt_folder(generation, folder)
     return supervised(generation, out, lambda children: _launch(children, tree, configs, output))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rltui.base.questions import command, question
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import Alert, Publication, Status
+from rltui.core.experiment.dashboard import DashboardPage, DashboardPlace
 from rltui.core.experiment.description import RunDescription, ScreenLayout
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.questions import ExperimentApi
@@ -121,6 +122,10 @@ class Experiment(ExperimentApi, ABC):
     async def open_shell(self, like: str | None) -> str:
         """Start a terminal in the surroundings of the component `like`, unless one lives; its id."""
 
+    @question()
+    async def show_in_dashboard(self, place: DashboardPlace) -> DashboardPage:
+        """Have the framework's own dashboard, where the experiment is, show a place of the run."""
+
     # --- files of the experiment: blocking ------------------------------------------------------------------
 
     @question()
@@ -198,6 +203,14 @@ class Experiment(ExperimentApi, ABC):
         Raises:
             UsageError: if there is no such program.
         """
+
+    async def reachable_url(self, url: str) -> str:
+        """The address under which a page of the run's machine is reached from this one.
+
+        Raises:
+            RltuiError: if it is not; says how it could be.
+        """
+        return url
 
     async def open_url(self, url: str) -> bool:
         """Have a browser show a page; false where there is none to be seen."""

@@ -25,6 +25,7 @@ from rltui.client.transports.supervisor import SupervisorClient
 from rltui.core import hints
 from rltui.core.config.report import KnobTable
 from rltui.core.experiment.api import Alert, Plan, Publication, Request, Status
+from rltui.core.experiment.dashboard import DashboardPage, DashboardPlace
 from rltui.core.experiment.description import Panels, RunDescription
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.states import ComponentState
@@ -247,6 +248,11 @@ class LocalExperiment(Experiment):
                 if isinstance(event, Status) and not event.transaction and not _begins(event, SHELL):
                     break
         return SHELL
+
+    async def show_in_dashboard(self, place: DashboardPlace) -> DashboardPage:
+        from rltui.services.runs.dashboard import show_in_dashboard  # knows the frameworks
+
+        return await asyncio.to_thread(show_in_dashboard, self.record, place, may_add=self._may_write)
 
     def attach_command(self, component: str) -> list[str]:
         """Another rltui, which becomes the tmux client of the component's pane."""

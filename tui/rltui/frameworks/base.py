@@ -10,6 +10,7 @@ from rltui.core.experiment.layout import Layout
 from rltui.core.logs.failure_cause import FailurePattern
 from rltui.errors import UsageError
 from rltui.frameworks.config import ConfigSide
+from rltui.frameworks.dashboard import Dashboard
 from rltui.frameworks.engines.base import Engine
 from rltui.frameworks.engines.vllm import VLLM
 from rltui.frameworks.evaluation import EvaluationSide
@@ -116,6 +117,8 @@ class Framework:
     run: RunSettings = RunSettings()
     gpu_needs: GpuNeeds = GpuNeeds()
     evaluation: EvaluationSide
+    dashboard: Dashboard | None = None
+    """Its own one, which shows its runs in a browser."""
 
     given: Given = Given()
     make: Callable[[Given], Framework] | None = None

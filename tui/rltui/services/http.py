@@ -35,12 +35,23 @@ def get(url: str, *, timeout_s: float, limit_bytes: int = 0, key: str = "") -> b
 
 def post_json(url: str, body: Mapping[str, Any], *, timeout_s: float, key: str = "") -> str | None:
     """Send `body` by POST. Returns an error message; `None` for a successful status. Blocks."""
-    data = json.dumps(dict(body)).encode()
     try:
-        status, reason, _ = _exchange("POST", url, data, timeout_s=timeout_s, key=key)
+        status, reason, _ = post(url, body, timeout_s=timeout_s, key=key)
     except OSError as error:
         return str(error)
     return None if 200 <= status < 300 else f"status {status} {reason}"
+
+
+def post(
+    url: str, body: Mapping[str, Any], *, timeout_s: float, limit_bytes: int = 0, key: str = ""
+) -> tuple[int, str, bytes]:
+    """Status, reason and the first `limit_bytes` of the answer to `body` as JSON. Blocks.
+
+    Raises:
+        OSError: There is none; says why.
+    """
+    data = json.dumps(dict(body)).encode()
+    return _exchange("POST", url, data, timeout_s=timeout_s, limit_bytes=limit_bytes, key=key)
 
 
 def _exchange(

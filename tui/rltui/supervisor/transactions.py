@@ -14,6 +14,7 @@ from rltui.errors import RltuiError
 from rltui.frameworks.launch import ServiceCall
 from rltui.services.experiment.intent import Pending
 from rltui.services.http import post_json
+from rltui.supervisor.runs.dashboard import enter_run
 from rltui.supervisor.runtime import Runtime
 
 
@@ -103,6 +104,7 @@ class Transactions:
             if self._run_jobs_of(plan):
                 driver = self._runtime.gpu_readings.newest.driver
                 spawn(self._config.save_provenance(driver), "begun")
+                spawn(enter_run(self._runtime.setup, self._config, self._events), "dashboard")
                 await self._call_services(plan)
         for name in plan.start:
             if request.given and self._runners[name].spec.is_manual:

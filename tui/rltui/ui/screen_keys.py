@@ -12,7 +12,8 @@ from rltui.ui.keymap import idle_key
 from rltui.ui.requests import OPENS_AGAIN
 from rltui.ui.state import AppState
 
-_OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "charts.pin")
+_OF_ONE_RUN = ("show_screen", "search_all", "commands.note", "commands.open_links", "charts.pin",
+               "dashboard.show")  # fmt: skip
 """Actions that lead away from runs that are compared, or belong to one of them."""
 
 

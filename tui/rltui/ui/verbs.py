@@ -37,6 +37,8 @@ SEARCH = Action("search", "slash", "search", "Search as you type; enter keeps th
 GROUP = Action("group", "b", "fold", "Fold related lines, or show every line", Scope.LOOKING)
 DESCRIBE = Action("describe", "I", "describe", "Describe: command, variables, folder, pid, ports, attempts",
                   Scope.PICKING)  # fmt: skip
+DASHBOARD = Action("dashboard", "O", "dashboard", "Show this in the web dashboard of the framework",
+                   Scope.LOOKING)  # fmt: skip
 COMPARE = Action("compare", "c", "compare", "Compare with others", Scope.PICKING)
 MARK = Action("mark", "m", "mark", "Mark or unmark the item under the cursor", Scope.PICKING)
 COPY = Action("copy", "y", "copy", "Copy the selection or the item under the cursor", Scope.PICKING)

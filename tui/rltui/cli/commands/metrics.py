@@ -18,9 +18,11 @@ from rltui.base.times import Moment, Period
 from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, limit_option, positive
 from rltui.cli.choosing import Target, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
+from rltui.cli.dashboard import DASHBOARD, show_place
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import TableColumn, print_table, room, table_lines, width_of
 from rltui.core import hints
+from rltui.core.experiment.dashboard import DashboardPlace
 from rltui.core.metrics.curve import curve_rows
 from rltui.core.metrics.names import CONCEPTS, MetricConcept, find_all, label_of
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
@@ -101,6 +103,7 @@ class SeriesDocument:
     exclusive(
         flag("--csv", "CSV, one row per step"),
         flag("--plot", "draw curves in the terminal"),
+        DASHBOARD,
         argument("--svg", "FILE", "write a drawing, with events marked", completes="files"),
         JSON,
     ),
@@ -117,6 +120,8 @@ def metrics(arguments: Arguments) -> int:
 
 def _show(arguments: Arguments, target: Target) -> int:
     record = target.record
+    if arguments.dashboard:
+        return show_place(arguments, record, DashboardPlace(tab="metrics"))
     reader = _reader(record)
     if not reader.keys():
         raise UsageError(

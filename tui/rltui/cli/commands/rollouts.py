@@ -17,9 +17,11 @@ from rltui.cli.arguments import JSON, RUN, count, limit_option, moment_of_step
 from rltui.cli.choosing import names_run, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
+from rltui.cli.dashboard import DASHBOARD, show_place
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.table import print_table, print_view, view_cells, view_shapes
+from rltui.core.experiment.dashboard import DashboardPlace, place_of_rollout
 from rltui.core.rollouts.batches import (
     ALL,
     NO_STEP,
@@ -35,7 +37,7 @@ from rltui.core.rollouts.batches import (
 )
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import ELSEWHERE, WRITERS
-from rltui.services.experiment.files import same_folder
+from rltui.services.experiment.files import ExperimentRecord, same_folder
 from rltui.services.experiment.registry import experiment_above
 from rltui.services.redaction import without_secrets
 from rltui.views.rollout import (
@@ -72,6 +74,7 @@ _WHOLE = "--full, or --export FILE"
     flag("--eval", "the rollouts of evaluations"),
     flag("--live", "the rollouts in progress"),
     flag("--all", "also rollouts that no batch used"),
+    DASHBOARD,
     exclusive(
         argument("--worst", "NUMBER", "print the rollouts with the lowest rewards", type=count),
         argument("--best", "NUMBER", "print the rollouts with the highest rewards", type=count),
@@ -98,9 +101,7 @@ def rollouts(arguments: Arguments) -> int:
     """Print the steps; with a step or a group, its samples; with a selection, those in full."""
     if arguments.run is not None and (path := _path_of_rollouts(arguments.run)) is not None:
         return _show(arguments, path)
-    return show_runs(
-        arguments, lambda target: _show(arguments, Path(target.record.run_dir), target.record.framework)
-    )
+    return show_runs(arguments, lambda target: _show(arguments, Path(target.record.run_dir), target.record))
 
 
 def _path_of_rollouts(reference: str) -> Path | None:
@@ -112,8 +113,8 @@ def _path_of_rollouts(reference: str) -> Path | None:
     return None if record is not None and same_folder(record.output_dir, str(path)) else path
 
 
-def _show(arguments: Arguments, folder: Path, framework: str = "") -> int:
-    """Show the rollouts of a folder, or of a file; `framework`: of the run that it belongs to."""
+def _show(arguments: Arguments, folder: Path, record: ExperimentRecord | None = None) -> int:
+    """Show the rollouts of a folder, or of a file; `record`: of the run that it belongs to."""
     from rltui.services.rollouts import open_rollouts
 
     source = open_rollouts(folder)
@@ -121,9 +122,14 @@ def _show(arguments: Arguments, folder: Path, framework: str = "") -> int:
     with working("reading rollouts"):
         while source.poll(budget_s=_READ_S):
             pass
-    if framework in ELSEWHERE and not source.batches():
-        raise UsageError(no_rollouts_text(framework))
-    if arguments.step is None and arguments.group is None and not arguments.live and not _selects(arguments):
+    if record is not None and record.framework in ELSEWHERE and not source.batches():
+        raise UsageError(no_rollouts_text(record.framework))
+    if arguments.dashboard and record is None:
+        raise UsageError("--dashboard shows rollouts of a run", hint="name the run, not a folder")
+    is_list = arguments.step is None and arguments.group is None and not arguments.live
+    if is_list and not _selects(arguments):
+        if arguments.dashboard and record is not None:
+            return show_place(arguments, record, DashboardPlace(tab="traces"))
         _list_batches(source, [batch.key for batch in _candidates(source, arguments)], arguments)
         return 0
     key = _batch_key(source, arguments)
@@ -131,6 +137,11 @@ def _show(arguments: Arguments, folder: Path, framework: str = "") -> int:
     table = source.table(key)
     indices = _indices(source, key, table, arguments, pattern)
     longest = None if arguments.full else _LONGEST_TEXT
+    if arguments.dashboard and record is not None:
+        if not indices:
+            raise UsageError(f"no rollout of {_batch_text(key)} matches")
+        place = place_of_rollout(key, source.open(key, table[indices[0]]).raw)
+        return show_place(arguments, record, place)
     if arguments.export is not None:
         source.export([source.open(key, table[index]) for index in indices], Path(arguments.export))
         print(f"{len(indices)} samples of {key.label} written to {arguments.export}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rltui.base.questions import Question
 from rltui.client.experiment import Event, Experiment, JournalTail
@@ -21,6 +23,8 @@ from rltui.core.metrics.series import SeriesSource
 from rltui.core.rollouts.batches import RolloutSource
 from rltui.errors import LinkDownError, RltuiError
 from rltui.services.experiment.files import free_file
+
+_LOOPBACK, _HTTP = ("localhost", "127.0.0.1", "::1"), 80
 
 
 class RemoteExperiment(Experiment):
@@ -108,6 +112,14 @@ class RemoteExperiment(Experiment):
         except OSError as error:
             raise RltuiError(f"cannot write {path}: {error.strerror}") from error
         return str(path)
+
+    async def reachable_url(self, url: str) -> str:
+        """Pages that only that machine's own programs reach come through a port of this one."""
+        split = urlsplit(url)
+        if split.hostname not in _LOOPBACK:
+            return url
+        port = await asyncio.to_thread(self._link.forwarded_port, split.port or _HTTP)
+        return split._replace(netloc=f"localhost:{port}").geturl()
 
     def pager_command(self, path: str) -> list[str]:
         """A pager on the other machine, in this terminal."""

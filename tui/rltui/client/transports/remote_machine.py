@@ -42,6 +42,11 @@ class RemoteMachine:
         """The command line that runs `words` there, on this terminal or with pipes."""
         return [*self._with((*_ALIVE, "-t" if terminal else "-T")), self._line(argv)]
 
+    def forwarding(self, own_port: int, port: int) -> list[str]:
+        """The command line that makes a port of that machine one of this, while it runs."""
+        options = (*_ALIVE, *_NO_PROMPTS, "-o", "ExitOnForwardFailure=yes")
+        return [*self._with((*options, "-N", "-L", f"localhost:{own_port}:localhost:{port}"))]
+
     def without_rltui(self, *output: str) -> RltuiError:
         """The error that there is no rltui, and what to do. `output`: what the shell there says."""
         return RltuiError(

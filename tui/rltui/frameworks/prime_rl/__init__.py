@@ -62,6 +62,7 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
         run=run_settings_of(run),
         gpu_needs=needs,
         evaluation=evaluation_of(run),
+        dashboard=g.dashboard,
         given=given,
         make=partial(framework, g),
     )

@@ -15,8 +15,10 @@ from rltui.base.template import TemplateValue
 from rltui.frameworks.answers import no, no_values, yes
 from rltui.frameworks.base import Checkout
 from rltui.frameworks.config import ConfigModels
+from rltui.frameworks.dashboard import Dashboard
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl import configs
+from rltui.frameworks.prime_rl.dashboard import DASHBOARD, TRAIT
 from rltui.frameworks.run_settings import RunFiles
 
 CHECKOUT = Checkout(
@@ -32,6 +34,7 @@ CHECKOUT = Checkout(
         ("src/prime_rl", configs.SPLIT),
     ),
     merges_tables="src/prime_rl/utils/pydantic_config.py",
+    traits=(TRAIT,),
 )
 """All three generations call themselves the same; what lies in the tree tells them apart. Today's has
 run folders, which came two days before `monitors.py` (2026-08-15, 9975d8868); the other two are of autumn."""
@@ -173,6 +176,7 @@ class Generation:
     """Values for layouts besides those of all generations."""
     merges_deeply: Callable[[Mapping[str, Any]], bool] = field(default=no, kw_only=True)
     """Same as in `config.ConfigSide`."""
+    dashboard: Dashboard | None = field(default=None, kw_only=True)
     layouts: Mapping[str, str]
     cluster_layouts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     signs: tuple[str, ...]
@@ -317,6 +321,7 @@ _CURRENT = Generation(
     merges_deeply=yes,
     layouts={"rl": "prime-rl", "sft.eval": "prime-rl-sft-evals", "sft": "prime-rl-sft"},
     cluster_layouts=_ON_CLUSTERS,
+    dashboard=DASHBOARD,
     signs=(
         *("logs/latest", "logs/attempt_*", "configs/*.json"),
         *("configs/latest", "configs/attempt_*", "configs/resolved", "monitors/file"),  # since September

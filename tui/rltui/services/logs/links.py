@@ -99,9 +99,9 @@ def find_link(line: str, component: str = "") -> tuple[str, str] | None:
     match = _LABELLED.search(line)
     if match is None:
         bare = _BARE.fullmatch(line) if component == DASHBOARD else None
-        address = None if bare is None else _safe(bare["url"])
+        address = None if bare is None else safe_url(bare["url"])
         return None if address is None else (DASHBOARD, address)
-    if (address := _safe(match["url"])) is None:
+    if (address := safe_url(match["url"])) is None:
         return None
     if view := match["view"]:
         is_wandb = "wandb" in line.partition("View ")[0] or "wandb" in urlsplit(address).netloc
@@ -109,7 +109,7 @@ def find_link(line: str, component: str = "") -> tuple[str, str] | None:
     return match["board"] or ("page of the run" if match["monitor"] else DASHBOARD), address
 
 
-def _safe(url: str) -> str | None:
+def safe_url(url: str) -> str | None:
     """The address without parts that may be a key; `None` if it is no address."""
     url = url.rstrip(_TRAILING)
     if len(url) > _LONGEST or _NOT_PLAIN.search(url):

@@ -20,12 +20,14 @@ from rltui.base.text import duration, join_first, join_words
 from rltui.core import hints
 from rltui.core.runs.row import RunChange, RunMetadata, RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.frameworks.dashboard import HAVE_ONE
 from rltui.paths import STATE_FOLDER
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.experiment.registry import check_name, forget, known_experiments
 from rltui.services.own_files import FileLock, foreign_folder_reason, make_folder
 from rltui.services.processes import living_output_dirs
 from rltui.services.runs import catalog
+from rltui.services.runs.dashboard_folders import DashboardFolders
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.metadata import change_metadata
 from rltui.services.runs.moved_folders import TRASH
@@ -215,6 +217,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
                 hint="nothing was moved; move that folder away first",
             )
         moved_row = _move(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
+    _tell_dashboard(row, DashboardFolders.take_back)
     return _record_trashed_at(index, moved_row, time.time())
 
 
@@ -236,7 +239,22 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
         )
     moved_row = _move(row, folder, target)
     _remove_empty(folder.parent)
+    _tell_dashboard(moved_row, DashboardFolders.put_back)
     return _record_trashed_at(index, moved_row, None)
+
+
+def _tell_dashboard(row: RunRow, tell: Callable[[DashboardFolders, Path], None]) -> None:
+    """`row`: as long as its folder is, or was, in its place."""
+    if row.framework not in HAVE_ONE or not row.run_dir:
+        return
+    from rltui.frameworks.registry import get  # 60 ms, which others need not pay
+
+    dashboard = get(row.framework).dashboard
+    assert dashboard is not None, "it has one"
+    try:
+        tell(DashboardFolders(dashboard), Path(row.run_dir).parent)
+    except RltuiError as error:
+        logger.warning("%s: %s", row.name, error)
 
 
 def delete_for_good(index: RunIndex, row: RunRow) -> None:

@@ -70,6 +70,14 @@ class ChartCommands:
         _, moment = self.model.moment(float(step), by_step)
         return first <= step <= last and moment is not None and self.go_to(moment)
 
+    @property
+    def step(self) -> int | None:
+        """The step that is read at; `None` at the end of the run."""
+        if self.model is None or self.view.cursor is None:
+            return None
+        step, _ = self.model.moment(self.view.cursor, self.view)
+        return None if step is None else max(0, round(step))
+
     def cursor(self, cells: int) -> None:
         self._change(lambda view, span: view.move_cursor(cells, self._grid.cells, span))
 

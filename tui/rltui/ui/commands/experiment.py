@@ -91,11 +91,14 @@ class ExperimentCommands:
             self._frontend.work(self._open_link(self._state.status.links), changes=False)
 
     async def _open_link(self, links: Sequence[Link]) -> None:
-        """Open it in a browser; where none can be opened, its address goes to the clipboard."""
         url = await self._frontend.prompt(LinkMenu(links))
-        if url is None:
-            return
+        if url is not None:
+            await self.open_page(url)
+
+    async def open_page(self, url: str) -> None:
+        """Open it in a browser; where none can be opened, its address goes to the clipboard."""
         async with self._frontend.waiting("Opening a browser"):
+            url = await self._experiment.reachable_url(url)
             is_opened = await self._experiment.open_url(url)
         if is_opened:
             self._frontend.notify(f"Opened {clean_line(url)}", markup=False)

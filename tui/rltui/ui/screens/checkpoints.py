@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
+from rltui.core.experiment.dashboard import DashboardPlace
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.runs.checkpoints import Checkpoint, CheckpointReport
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, Scope, key_of
 from rltui.ui.base_screen import EXPERIMENT_KEYS
 from rltui.ui.commands.checkpoints import CheckpointCommands
+from rltui.ui.commands.dashboard import DashboardCommands
 from rltui.ui.commands.evaluations import EvaluationCommands
 from rltui.ui.commands.forks import ForkCommands
 from rltui.ui.copying import CopyRequested
@@ -76,6 +78,7 @@ class CheckpointScreen(ResourceScreen):
         bind(verbs.FILTER, "narrow", "Filter: complete, with a note, or all", footer=Footer.YES),
         bind(verbs.SORT, "sort(1)", "Sort by age, reward, evaluation or size", footer=Footer.YES),
         bind(verbs.SORT_BACK, "sort(-1)"),
+        bind(verbs.DASHBOARD, "dashboard.show", "Show the step in the web dashboard of the framework"),
         bind(verbs.COPY, "copy", "Copy the folder of the checkpoint"),
         own("checkpoint.upload", "", "checkpoints.publish", "upload",
             "Upload the weights of this checkpoint to the hub; asks first", Scope.PICKING, changes=True),
@@ -104,6 +107,7 @@ class CheckpointScreen(ResourceScreen):
             lambda: self._selected_checkpoint,
             self.look,
         )
+        self.dashboard = DashboardCommands(self, self.state, self.commands, self._place)
         self._report: CheckpointReport | None = None
         self._edits: list[JournalEntry] = []
 
@@ -140,6 +144,10 @@ class CheckpointScreen(ResourceScreen):
     def _selected_checkpoint(self) -> Checkpoint | None:
         key = self.rows.key
         return self._report.of(int(key)) if self._report is not None and key is not None else None
+
+    async def _place(self) -> DashboardPlace:
+        checkpoint = self._selected_checkpoint
+        return DashboardPlace(tab="metrics", step=None if checkpoint is None else checkpoint.step)
 
     def show_step(self, step: int) -> None:
         """The cursor goes to the newest checkpoint up to that step."""

@@ -15,6 +15,7 @@ from textual.containers import Container
 from textual.widgets import Static
 
 from rltui.base.text import count_text
+from rltui.core.experiment.dashboard import DashboardPlace
 from rltui.core.metrics.annotations import annotations_of
 from rltui.core.metrics.series import SeriesKey
 from rltui.errors import RltuiError
@@ -28,6 +29,7 @@ from rltui.ui.charts.grid import ChartGrid
 from rltui.ui.charts.model import ChartModel, Run
 from rltui.ui.charts.plot import Plot
 from rltui.ui.commands.charts import ChartCommands
+from rltui.ui.commands.dashboard import DashboardCommands
 from rltui.ui.dialogs.search_line import SearchLine
 from rltui.ui.key_bindings import bind, keys, own
 from rltui.ui.state import AppState, ExperimentState
@@ -53,6 +55,7 @@ class MetricsScreen(BaseScreen):
              footer=Footer.YES),
         bind(verbs.WRITE, "charts.save", "Write the chosen chart, as SVG and CSV", footer=Footer.YES),
         bind(verbs.PIN, "charts.pin", "Pin the chosen chart to the top, or unpin it", footer=Footer.YES),
+        bind(verbs.DASHBOARD, "dashboard.show", "Show the metrics in the web dashboard of the framework"),
         bind(verbs.ZOOM, "toggle_zoom", palette=InPalette.NO),
         bind(verbs.CURSOR_DOWN, "move(0, 1)"),
         bind(verbs.CURSOR_UP, "move(0, -1)"),
@@ -107,6 +110,7 @@ class MetricsScreen(BaseScreen):
         self._title = TitleLine(id="metrics-title")
         self._grid = ChartGrid()
         self.charts = ChartCommands(self, self.experiment, self._grid, draw=self._draw, select=self._wake.set)
+        self.dashboard = DashboardCommands(self, self.state, self.commands, self._place)
         self._readings = Static(id="metrics-readings", markup=False)
         self._events = Static(id="metrics-events", markup=False)
         self._line = Static(id="metrics-line", markup=False)
@@ -225,6 +229,9 @@ class MetricsScreen(BaseScreen):
         )
 
     # keys
+
+    async def _place(self) -> DashboardPlace:
+        return DashboardPlace(tab="metrics", step=self.charts.step)
 
     def action_move(self, columns: int, rows: int) -> None:
         if self._grid.zoomed and columns:

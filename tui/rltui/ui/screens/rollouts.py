@@ -11,12 +11,14 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from rltui.core.experiment.dashboard import DashboardPlace, place_of_rollout
 from rltui.core.rollouts.batches import Batch, BatchKey, Sample, Transcript
 from rltui.errors import RltuiError
 from rltui.ui import verbs
 from rltui.ui.actions import Footer, KeyContext, key_of
 from rltui.ui.background import in_background
 from rltui.ui.base_screen import EXPERIMENT_KEYS, BaseScreen
+from rltui.ui.commands.dashboard import DashboardCommands
 from rltui.ui.commands.samples import SampleComparison, SampleExport, SampleSearch
 from rltui.ui.copying import CopyRequested
 from rltui.ui.found_prompts import FindPrompts, FoundPrompt, at_other_steps
@@ -53,6 +55,7 @@ class RolloutScreen(BaseScreen):
              footer=Footer.YES),
         bind(verbs.COMPARE, "compare", "Compare with the marked sample, or the prompt at another step",
              footer=Footer.YES),
+        bind(verbs.DASHBOARD, "dashboard.show", "Show the sample in the web dashboard of the framework"),
         bind(verbs.MARK, "mark", "Mark or unmark the sample, to compare or to write"),
         bind(verbs.COPY, "copy", "Copy the sample, not wrapped"),
         bind(verbs.WRITE, "export.write", "Write the marked samples, or this one, as JSONL or Markdown",
@@ -110,6 +113,7 @@ class RolloutScreen(BaseScreen):
         self.sample_search = SampleSearch(
             self, self._listing, self._samples, say=self.say, lay_out=self._lay_out
         )
+        self.dashboard = DashboardCommands(self, self.state, self.commands, self._place)
         self._title = TitleLine(id="rollout-title")
         self._progress = ""
 
@@ -273,6 +277,12 @@ class RolloutScreen(BaseScreen):
         """A sample in full, as soon as it is read; of the other lists their line."""
         is_sample = self.has_class("-reading") or self.focused is self._samples
         return (self.panes.own.copied() if is_sample else None) or super().copied()
+
+    async def _place(self) -> DashboardPlace:
+        key, sample = self._listing.key, self._sample
+        if key is None or sample is None:
+            return DashboardPlace(tab="traces")
+        return place_of_rollout(key, (await asyncio.to_thread(self._source.open, key, sample)).raw)
 
     # two side by side
 
