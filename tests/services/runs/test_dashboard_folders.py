@@ -111,7 +111,10 @@ def _enter(ours: bool, outputs: Path, barrier: multiprocessing.synchronize.Barri
             register([folder])
 
 
-def test_nothing_is_lost_where_several_write_at_once(home: Path, outputs: Path) -> None:
+def test_nothing_is_lost_where_several_write_at_once(
+    home: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboard_folders, "_LOCK_S", 60.0)  # the others hardly ever let go
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(4)
     writers = [context.Process(target=_enter, args=(bool(n % 2), outputs, barrier)) for n in range(4)]
