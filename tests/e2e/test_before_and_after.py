@@ -13,6 +13,8 @@ from tests.keys import typed
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
+from rltui.core import hints
+
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEPS = 24
@@ -79,3 +81,4 @@ def test_before_and_after_and_a_second_run_on_the_warm_server(trained: Box) -> N
     assert reset["series"], "it trained on a server that it did not start"
     refusal = trained.run("eval", "run", "--now", *SHAPE)
     assert "has the weights of second" in refusal.stderr
+    assert hints.EVAL_CHECKPOINT(name="first") in refusal.stderr

@@ -59,6 +59,7 @@ def test_the_status_tells_of_the_queue() -> None:
 def test_what_is_not_there_yet() -> None:
     assert text_of(None, report=None) == ["reading…"]
     assert "No evaluations yet. s starts one." in text_of(None, report=EvalReport(experiment="x"))[0]
+    assert "No results yet." in text_of(None, report=EvalReport(experiment="x", queue=REPORT.queue))[-1]
 
 
 def test_what_a_person_types_is_a_target() -> None:

@@ -113,23 +113,20 @@ class EvalServers:
             external_servers := self._setup.framework.servers.addresses(files)
         ):
             return external_servers[0]
-        runner = self._ready_inference()
+        name, runner = self._setup.record.name, self._ready_inference()
+        checkpoint = f"evaluate a checkpoint: {hints.EVAL_CHECKPOINT(name=name)}"
         launch = runner.launch if runner is not None else None
         address = launch.ready.http if launch is not None and launch.ready is not None else None
         if launch is None or address is None:
             raise ConflictError(
                 "the run's inference server is not running, so no server has the current weights",
-                hint=f"{hints.START(component='inference', name=self._setup.record.name)}, "
-                "or evaluate --checkpoint N with a server of its own",
+                hint=f"{hints.START(component='inference', name=name)}, or {checkpoint}",
             )
-        name, owner = self._setup.record.name, trained_by(self._setup.record)
+        owner = trained_by(self._setup.record)
         if owner not in (None, name):
             raise ConflictError(
                 f"the inference server of {name} has the weights of {owner}, which used it last",
-                hint=(
-                    "evaluate --checkpoint N with a server of its own, or reload its own weights:"
-                    f" {hints.RESTART_INFERENCE(name=name)}"
-                ),
+                hint=f"{checkpoint}, or reload its own weights: {hints.RESTART_INFERENCE(name=name)}",
             )
         url = urlsplit(address)
         port = launch.port or url.port

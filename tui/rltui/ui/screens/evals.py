@@ -52,7 +52,7 @@ def eval_rows(
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
     if not report.evaluations:
-        text = f"No evaluations yet. {key_of('component.start')} starts one."
+        text = "No results yet." if rows else f"No evaluations yet. {key_of('component.start')} starts one."
         return (*rows, note_row(text, width))
     is_of_several = len({evaluation.env for evaluation in report.evaluations}) > 1
     names = [name for name in _COLUMNS if is_of_several or name != "env"]
