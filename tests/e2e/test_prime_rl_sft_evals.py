@@ -42,3 +42,37 @@ def test_run_is_done_when_the_last_weights_are_evaluated(box: Box, generation: N
     assert "Evaluated reverse-text (Step 5)" in prime.text("online-eval")
     status = box.status()
     assert (status["state"], status["step"], status["max_steps"]) == ("done", 5, 5)
+
+
+def test_cancelled_evaluations_are_no_scores(box: Box) -> None:
+    """Each takes longer than the steps to the next: it is cancelled by a newer checkpoint, by default."""
+    box.env["STANDIN_EVAL_S"] = "4"
+    prime = evaluated_sft_box(box, "D", max_steps=16)
+    box.env["STANDIN_STEP_S"] = "0.3"
+    prime.up()
+    box.wait_for("online-eval", "exited", timeout_s=60)
+    assert box.component("trainer")["state"] == "exited"
+    report = box.json("eval")
+    found = {evaluation["step"]: evaluation["mean"] for evaluation in report["training"]}
+    assert [found[step] for step in (0, 4, 8, 12)] == [None] * 4, found
+    assert found[16] == pytest.approx(0.8), "the last one is finished"
+    assert "cancelled at step 12, 0.800 at step 16" in box.run("eval").stdout
+    texts = [event["text"] for event in box.json("events")]
+    assert [text.partition(";")[0] for text in texts if "evaluation of" in text][:2] == [
+        "evaluation of step 0 on reverse-text was cancelled by a newer checkpoint",
+        "evaluation of step 4 on reverse-text was cancelled by a newer checkpoint",
+    ]
+    assert any("eval.cancel_on_new_checkpoint = false" in text for text in texts), "the finding has the knob"
+
+
+def test_trainer_that_waits_for_an_evaluation_says_so(box: Box) -> None:
+    box.env["STANDIN_EVAL_S"] = "30"
+    prime = evaluated_sft_box(box, "D")
+    prime.config.write_text(
+        prime.config.read_text().replace("[eval]", "[eval]\ncancel_on_new_checkpoint = false")
+    )
+    prime.up("", "--no-wait")
+    retry_until(lambda: "waiting for evals" in box.component("trainer")["facts"], timeout_s=30)
+    assert retry_until(lambda: [fact for fact in box.component("online-eval")["facts"] if "/8" in fact])
+    assert not box.component("trainer")["stalled"]
+    prime.done("down")

@@ -45,6 +45,26 @@ def recorded(name: str) -> Iterator[dict[str, Any]]:
         yield {"step": int(step), "time": 1.7e9 + float(time), **figures_by_key}
 
 
+def test_evaluations_that_every_checkpoint_cancels_are_told_with_the_knob() -> None:
+    run = RunTracks()
+    word = "evals are cancelled"
+
+    def words() -> set[str]:
+        return {finding.word for finding in findings(HealthInputs(run, USUAL))}
+
+    for step in range(1, 13):
+        run.add({"step": step, LOSS: 1.0}, 0.0)
+        if step % 4 == 0:
+            assert word not in words()
+            run.add({"step": step, "eval/a/all/cancelled/mean": 0.5}, 0.0)
+            run.add({"step": step, "eval/b/effective/agent/reward/mean": 0.5}, 0.0)
+    (finding,) = (found for found in findings(HealthInputs(run, USUAL)) if found.word == word)
+    assert finding.since == 4
+    assert "eval.cancel_on_new_checkpoint" in finding.advice
+    run.add({"step": 16, "eval/a/effective/agent/reward/mean": 0.5}, 0.0)
+    assert word not in words()
+
+
 def replayed(name: str) -> dict[str, int]:
     """Word of everything that is said at any time → the step of the newest row at which it first was."""
     run, words = RunTracks(), dict[str, int]()

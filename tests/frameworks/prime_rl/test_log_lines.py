@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from rltui.core.experiment.stalls import phase_of
 from rltui.core.logs.lines import decode_line
-from rltui.frameworks.prime_rl.log_lines import MARKS, TOKENS_PER_ROLLOUT, log_row
+from rltui.core.metrics.names import without_cancelled_evals
+from rltui.frameworks.prime_rl.log_lines import MARKS, PHASES, TOKENS_PER_ROLLOUT, log_row
 
 LOGS = Path(__file__).parents[2] / "data/prime_rl/logs"
 AGENT = "train/agg/effective/agent"
@@ -76,6 +78,41 @@ def test_current_lines() -> None:
         "eval/reverse-text/policy_version": 19,
     }  # fmt: skip
     assert (as_json["step"], as_json[REWARD], as_json[f"{AGENT}/is_trainable/mean"]) == (4, 0.3, 0.5)
+
+
+CANCELLED = (
+    "23:34:14 WARNING Partially evaluated reverse-text (Step 4) |    1.2s | Reward 0.5000 | Error 0.0% |"
+    " Completed 3/8 | Cancelled 5/8"
+)
+NOW: dict[str, dict[str, str | None]] = {
+    "online-eval": {
+        "Starting evals in a, b at step 4 (8 total rollouts)": "evaluates step 4",
+        "a 3/8 (37.5%) | b 0/8 (0.0%); 5 inflight episodes (cap 64, signal kv)": "evaluates a 3/8",
+        "Checkpoint 8 is ready - cancelling unfinished eval episodes for step 4": (
+            "cancels the evaluation of step 4"
+        ),
+        CANCELLED: "waiting for weights",
+        "Idle; 0 inflight episodes (cap 64, signal kv)": "waiting for weights",
+    },
+    "trainer": {
+        "Broadcasting weights at step 4": "waiting for evals",
+        "WARNING Still waiting for the broadcast receiver after 60s": None,
+        "Step 4 |    1.2s | Loss 0.1": "",
+    },
+}
+
+
+def test_cancelled_evaluation_has_no_score() -> None:
+    assert log_row("online-eval", CANCELLED) == {"step": 4, "eval/reverse-text/all/cancelled/mean": 5 / 8}
+    row = {"step": 4, "eval/a/all/cancelled/mean": 0.5, "eval/a/effective/agent/reward/mean": 0.9}
+    row |= {"eval/b/effective/agent/reward/mean": 0.4}
+    assert without_cancelled_evals(row).keys() == row.keys() - {"eval/a/effective/agent/reward/mean"}
+
+
+def test_what_evaluations_of_sft_do_now() -> None:
+    for component, lines in NOW.items():
+        for line, words in lines.items():
+            assert phase_of([line], PHASES[component]) == words, line
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from rltui.core.experiment.layout import Layout
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.metrics.progress import MetricSeries
 from rltui.core.runs.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
-from rltui.core.runs.evals import EvalReport
+from rltui.core.runs.evals import EvalReport, training_evals
 from rltui.core.runs.forks import CheckpointChoice
 from rltui.errors import ConfigError, ConflictError
 from rltui.frameworks.base import Framework
@@ -219,7 +219,8 @@ class ExperimentReader:
         return journal_of(self.record).note(text)
 
     def evals(self) -> EvalReport:
-        return EvalFolder(self._control).report(self.record.name)
+        report = EvalFolder(self._control).report(self.record.name)
+        return report.replace(training=training_evals(self._series.steps))
 
     # --- checkpoints ----------------------------------------------------------------------------------------
 

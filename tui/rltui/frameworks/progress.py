@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from rltui.core.experiment.stalls import StartPhases
 from rltui.core.metrics.progress import MetricNames
 
 LogRow = Callable[[str, str], Mapping[str, Any] | None]
@@ -39,6 +40,10 @@ class ProgressSide:
     log_marks: tuple[str, ...] = ()
     """Texts one of which is in every line that `log_row` parses: other lines are not even decoded. Empty if
     it parses none.
+    """
+    phases: Mapping[str, StartPhases] = field(default_factory=dict)
+    """Component → what its newest lines show of its present work once it is ready; empty: nothing. `waiting
+    for …` also excuses its silence.
     """
     log_redraws: bool = False
     """`log_row` gets all states of a line that was redrawn, one after the other, instead of the last

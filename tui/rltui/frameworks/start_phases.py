@@ -12,6 +12,7 @@ _WAITS = (
     (r"Waiting for (?:policy )?inference pool to be ready", "waiting for inference"),
     (r"[Ii]nference pool ready", "inference ready"),
     (r"Loading (?:train(?:ing)?|eval) environments?\b", "waiting for the env servers"),
+    (r"Broadcasting startup policy weights", "waiting for its weights to be received"),
     (r"Syncing inference to the trainer's startup broadcast", "waiting for the trainer's weights"),
     (r"Still waiting for .{1,80} after \d+s", "waiting for a peer"),
 )

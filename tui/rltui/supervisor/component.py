@@ -134,6 +134,8 @@ class ComponentRunner:
     """Why the living component counts as stalled."""
     phase: str | None = None
     """How far its start is, as its output says."""
+    activity: str = ""
+    """What it does once it is ready, as its output says; empty if that does not tell."""
     step: int | None = None
     """The newest step of a job that prepares the run, as its output says."""
     log_end: int | None = None
@@ -293,6 +295,7 @@ class ComponentRunner:
             control = self.runner_host.record.control
             handle = self.handle = self._handle(control.new_attempt(self.spec.id))
             self.log_end = self.phase = self.step = None
+            self.activity = ""
             await asyncio.to_thread(prune_attempts, control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, handle.attempt.folder)
             await run_check(launch)

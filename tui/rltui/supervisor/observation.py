@@ -16,7 +16,7 @@ from rltui.core.metrics.engine import InferenceActivity
 from rltui.core.metrics.health import concept_beside
 from rltui.core.metrics.non_finite import NonFinite, NonFiniteWatch
 from rltui.core.metrics.progress import MetricSeries
-from rltui.core.metrics.series import downsample
+from rltui.core.metrics.series import SeriesKey, downsample
 from rltui.core.metrics.tracks import RunTracks
 from rltui.errors import ConfigError
 from rltui.frameworks.run_settings import RunFiles
@@ -222,6 +222,7 @@ class ProgressTracker:
         self._curves: dict[str, tuple[tuple[int, int], Curve | None]] = {}
         """Concept → number of values and newest step of its curve, and that."""
         self._non_finite = NonFiniteWatch(self._writer)
+        self._cancelled_evals: list[tuple[str, int, float]] = []
 
     @property
     def progress(self) -> Progress:
@@ -291,6 +292,12 @@ class ProgressTracker:
         """Take in a row of the present attempts."""
         self._non_finite.add(row)
         step = row.get("step")
+        if isinstance(step, int):
+            keys = [SeriesKey("", name) for name in row if name.startswith("eval/")]
+            self._cancelled_evals += [
+                (key.name.split("/")[1], step, float(row[key.name]))
+                for key in metric_names.find_all("eval_cancelled", keys)
+            ]
         for component in {component for metric, component in self._owners if metric in row}:
             if isinstance(step, int):
                 self._rows[component] = (self._rows[component][0] + 1, step)
@@ -310,6 +317,13 @@ class ProgressTracker:
     def take_non_finite(self) -> tuple[NonFinite, ...]:
         """The metrics that turned NaN or infinite since the last call, in the order they did."""
         return self._non_finite.take()
+
+    def take_cancelled_evals(self) -> list[tuple[str, int, float]]:
+        """Environment, step, and unfinished share of the evaluations that a newer checkpoint cancelled since
+        the last call.
+        """
+        cancelled, self._cancelled_evals = self._cancelled_evals, []
+        return cancelled
 
     def rows(self, component: str) -> tuple[int, int] | None:
         """Number of metric rows that `component` has written so far, and the step of the newest.

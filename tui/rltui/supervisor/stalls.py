@@ -20,6 +20,7 @@ from rltui.base.tasks import spawn, tick
 from rltui.base.text import duration
 from rltui.core.experiment.layout import ComponentSpec
 from rltui.core.experiment.stalls import (
+    WAITING,
     Heartbeat,
     LivenessSignals,
     StallRule,
@@ -134,6 +135,8 @@ class _ComponentWatch:
             if self._stopped_child is not None:
                 signals = replace(signals, pid=self._stopped_child.pid, is_stopped=True)
         previous, self._evidence = self._evidence, self._heartbeat.observe(signals, now)
+        if self._runner.activity.startswith(WAITING) and not signals.is_stopped:
+            self._evidence = None
         if (previous is None) != (self._evidence is None):
             self._processes.set_stall(self._name, self._evidence)
             self._reported_at = now
@@ -245,8 +248,12 @@ async def _write_stacks(
 async def watch_starts(runtime: Runtime) -> None:
     phases = start_phases(runtime.setup.framework.engine)
     watches: dict[str, _StartWatch] = {}
+    ready_phases = runtime.setup.framework.progress.phases
+    activities = {name: _ActivityWatch(own) for name, own in ready_phases.items()}
     while True:
         for name, runner in runtime.processes.runners.items():
+            if name in activities and await activities[name].poll(runner):
+                runtime.events.changed("status")
             if runner.spec.creates and runner.lifecycle.alive and runner.log is not None:
                 step = step_of(await asyncio.to_thread(last_lines, runner.log))
                 if step != runner.step:
@@ -265,6 +272,28 @@ async def watch_starts(runtime: Runtime) -> None:
                 if runner.phase != phase:
                     runtime.events.changed("status")
         await asyncio.sleep(_START_INTERVAL_S)
+
+
+class _ActivityWatch:
+    """Reads from the output of a component that is ready what it does."""
+
+    def __init__(self, phases: StartPhases) -> None:
+        self._phases = phases
+        self._seen: tuple[int, int | None] | None = None
+        """Epoch and size of the log at the last look."""
+
+    async def poll(self, runner: ComponentRunner) -> bool:
+        """Set its activity; returns whether that changed."""
+        log, epoch = runner.log, runner.lifecycle.epoch
+        seen = epoch, _log_size(log)
+        if log is None or runner.lifecycle.state is not ComponentState.READY or seen == self._seen:
+            return False
+        self._seen = seen
+        activity = phase_of(await asyncio.to_thread(last_lines, log), self._phases)
+        if activity in (None, runner.activity) or runner.lifecycle.epoch != epoch:
+            return False
+        runner.activity = activity or ""
+        return True
 
 
 class _StartWatch:

@@ -184,6 +184,8 @@ class StatusBuilder:
                 )
         if runner.lifecycle.state is ComponentState.STARTING and runner.phase is not None:
             return (runner.phase, *details)
+        if runner.lifecycle.state is ComponentState.READY and runner.activity:
+            details = (runner.activity, *details)
         if (missing := self._missing()) is not None and missing.waits == runner.spec.id:
             details = (f"waiting for {missing.waits_for}", *details)
         if runner.spec.id == "inference" and self._servers.users:

@@ -43,6 +43,7 @@ class Supervisor:
             EvalWork(runtime, is_done=self.builder.is_done),
             runtime.events,
             may_start=lambda: not self.commands.is_closed,
+            metrics=lambda: runtime.observation.progress.series.steps,
         )
         self.intent = IntentWriter(runtime, self.commands)
         runtime.events.on_lifecycle(self._announce_end)

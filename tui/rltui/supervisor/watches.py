@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from rltui.base.tasks import IdleBackoff, tick
 from rltui.core.experiment.api import Alert
+from rltui.core.experiment.stalls import WAITING
 from rltui.core.experiment.states import ComponentState
 from rltui.core.hosts.time_limit import CheckpointTime, lost_at_limit
 from rltui.core.metrics.non_finite import NonFinite, non_finite_alerts
@@ -37,6 +38,7 @@ async def follow_metrics(runtime: Runtime) -> None:
     """Publish the status when the metrics file has grown; alert on metrics that are no numbers any more."""
     progress = runtime.observation.progress
     progress.take_non_finite()  # was alerted when it happened; what still holds is alerted again
+    progress.take_cancelled_evals()
     if runtime.processes.alive():
         _alert_non_finite(runtime, progress.non_finite_now)
     checked_at, backoff = 0.0, IdleBackoff(_METRICS_INTERVAL_S)
@@ -44,6 +46,10 @@ async def follow_metrics(runtime: Runtime) -> None:
         has_grown = progress.poll()
         if has_grown:
             _alert_non_finite(runtime, progress.take_non_finite())
+            for env, step, share in progress.take_cancelled_evals():
+                text = f"evaluation of step {step} on {env} was cancelled by a newer checkpoint"
+                done = f"{100 * (1 - share):.0f} % of its rollouts were finished"
+                runtime.events.journal.add("eval", f"{text}; {done}", env=env, cancelled=share)
         if has_grown or time.monotonic() - checked_at >= _HEALTH_INTERVAL_S:
             checked_at = time.monotonic()
             is_changed = refresh_health(runtime)
@@ -65,7 +71,9 @@ def refresh_health(runtime: Runtime) -> bool:
     observation, run_metrics = runtime.observation, runtime.observation.progress.concept_metrics
     observation.health.add_activities(observation.activities.values())
     started = _working_since(runtime)
-    now = None if started is None else time.time()
+    trainer = runtime.processes.runners.get(observation.progress.component_names.get("trainer", ""))
+    waits = trainer is not None and trainer.activity.startswith(WAITING)
+    now = None if started is None or waits else time.time()
     is_over = started is None and not runtime.setup.record.observed
     is_changed = observation.health.refresh(run_metrics, now=now, started=started or 0.0, is_over=is_over)
     observation.health.report(run_metrics)

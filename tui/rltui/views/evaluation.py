@@ -180,6 +180,24 @@ def queued_text(queued: QueuedEval, now: float) -> str:
     return f"{'◐' if is_running else '◌'} {' · '.join(filter(None, facts))}"
 
 
+_SHOWN = 4
+"""Number of the newest evaluations of the run itself that are listed for an environment."""
+
+
+def training_lines(report: EvalReport) -> list[str]:
+    """Those of the run itself, a line for each environment: `reverse-text while training: 0.4 at step 25`."""
+    lines = []
+    for env in dict.fromkeys(evaluation.env for evaluation in report.training):
+        newest = [evaluation for evaluation in report.training if evaluation.env == env][-_SHOWN:]
+        results = [
+            ("cancelled" if evaluation.mean is None else f"{evaluation.mean:.3f}", evaluation.step)
+            for evaluation in newest
+        ]
+        texts = ", ".join(f"{result} at step {step}" for result, step in results)
+        lines.append(f"{env} while training: {texts}")
+    return lines
+
+
 def _share(frac: float) -> str:
     return f"{100 * frac:.0f} %" if frac else ""
 
@@ -197,4 +215,4 @@ def eval_summary(report: EvalReport, name: str | None = None) -> list[str]:
     if report.every:
         never = hints.EVAL_NEVER(name=name)
         lines.append(f"{order_text(report.every)} is evaluated automatically (turn off: {never})")
-    return lines
+    return [*lines, *training_lines(report)]

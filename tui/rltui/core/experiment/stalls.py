@@ -14,7 +14,11 @@ from rltui.core.logs.failure_cause import LONGEST_LINE
 from rltui.core.metrics.engine import InferenceActivity
 
 StartPhases = Sequence[tuple[re.Pattern[str], str]]
-"""What a line shows, searched → the phase of a start, in words. A group `percent` is told with it."""
+"""What a line shows, searched → the phase of a start, in words, in which `\\1` is the first group. A group
+`percent` is told with it.
+"""
+WAITING = "waiting for "
+"""Begins the words of a phase in which somebody else must do something."""
 
 
 def phase_of(lines: Sequence[str], phases: StartPhases) -> str | None:
@@ -24,8 +28,8 @@ def phase_of(lines: Sequence[str], phases: StartPhases) -> str | None:
     for line in reversed(lines):
         for regex, phase in phases:
             if match := regex.search(line[:LONGEST_LINE]):
-                percent = match.groupdict().get("percent")
-                return f"{phase} {percent} %" if percent else phase
+                percent, words = match.groupdict().get("percent"), match.expand(phase)
+                return f"{words} {percent} %" if percent else words
     return None
 
 

@@ -542,6 +542,31 @@ def _eval_falls(case: HealthInputs) -> Symptom | None:
     return None
 
 
+@_rule("evals-cancelled", "trainer", concept="eval_cancelled", spoils=False)
+def _evals_cancelled(case: HealthInputs) -> Symptom | None:
+    """Is each evaluation of an environment cancelled by the next checkpoint?"""
+    for key, cancelled in case.run.cancelled_evals.items():
+        env = key.name.split("/")[1]
+        complete_steps = (
+            track.steps[-1]
+            for other, track in case.run.evals.items()
+            if track and other.name.startswith(f"eval/{env}/")
+        )
+        last = max(complete_steps, default=-1)
+        steps = [step for step in cancelled.steps if step > last]
+        if len(steps) < case.limits.cancelled_evals:
+            continue
+        return Symptom(
+            "evals are cancelled",
+            steps[0],
+            f"the last {len(steps)} evaluations on {plain_text(env)} were cancelled by the next checkpoint,"
+            f" since step {steps[0]}",
+            "evaluate less often (eval.interval) or fewer examples; or let each finish, and the trainer wait"
+            " for it (eval.cancel_on_new_checkpoint = false)",
+        )
+    return None
+
+
 @_rule("throughput", "trainer", concept="tokens_per_s", spoils=False)
 def _throughput(case: HealthInputs) -> Symptom | None:
     """Has the run been much slower than before for a while?"""
@@ -700,6 +725,8 @@ class Thresholds(TomlTable):
     """A gradient norm is a spike at this many times the median; three in ten steps are reported."""
     eval_drop_frac: float = Field(default=0.1, gt=0, lt=1, allow_inf_nan=False)
     """Two evals in a row this share below the best one, while the reward rises, are reported."""
+    cancelled_evals: int = Field(default=3, ge=1, le=1000)
+    """Number of evaluations in a row that were cancelled by the next checkpoint."""
     throughput_frac: float = Field(default=0.4, gt=0, lt=1, allow_inf_nan=False)
     """Throughput is down below this share of the best that the run held."""
     throughput_s: float = Field(default=120.0, ge=0, allow_inf_nan=False)

@@ -8,10 +8,10 @@ layouts with patterns of their own, and of rltui's own samples.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from rltui.core.metrics.series import OWN_SOURCE, SeriesKey
 
@@ -72,6 +72,8 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         rf"eval/([^/]+)/effective/{_AGENT}avg@\d+", rf"eval/([^/]+)/all/{_AGENT}(?:reward/mean|avg@\d+)",
         r"eval/([^/]+)/(?:reward(?:/mean)?|avg@\d+)", r"val_reward(?:/.+)?"), many=True, better="higher",
         by_batch=False),
+    MetricConcept("eval_cancelled", "Evaluations, cancelled", "rollouts",
+        (r"eval/([^/]+)/all/cancelled/mean",), unit="frac", many=True, better="lower", by_batch=False),
     MetricConcept("loss", "Loss", "loss", (r"loss/mean", r"train/loss", r"loss"), sources=_TRAINER,
         better="lower"),
     MetricConcept("val_loss", "Validation loss", "loss", (r"val/loss",), sources=_TRAINER, better="lower",
@@ -164,7 +166,26 @@ CONCEPTS: tuple[MetricConcept, ...] = (
 )  # fmt: skip
 """All concepts, in the order of display within their group."""
 
+_CANCELLED = "/all/cancelled/mean"
 _BY_ID = {concept.id: concept for concept in CONCEPTS}
+
+
+def without_cancelled_evals(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row without the scores of evaluations that were cancelled: they are of the episodes that were
+    finished first.
+    """
+    cancelled = tuple(
+        name.removesuffix(_CANCELLED)
+        for name, value in row.items()
+        if name.endswith(_CANCELLED) and name.startswith("eval/") and value
+    )
+    if not cancelled:
+        return row
+    return {
+        name: value
+        for name, value in row.items()
+        if "/cancelled/" in name or not name.startswith(tuple(f"{env}/" for env in cancelled))
+    }
 
 
 def concept_of(id_: str) -> MetricConcept | None:

@@ -16,10 +16,10 @@ from rltui.core.metrics.progress import LARGEST_STEP, numbers
 from rltui.core.metrics.series import SeriesKey, writer_of
 
 _CONCEPTS = (
-    "reward", "env_reward", "eval", "loss", "entropy", "kl", "teacher_kl", "nll", "importance_ratio",
-    "grad_norm", "lr", "truncation", "trainable", "all_trainable", "stale", "errors", "discarded_stale",
-    "discarded_errored", "discarded_no_signal", "empty_batches", "staleness", "tokens_per_s",
-    "wait_for_batch", "wait_for_policy",
+    "reward", "env_reward", "eval", "eval_cancelled", "loss", "entropy", "kl", "teacher_kl", "nll",
+    "importance_ratio", "grad_norm", "lr", "truncation", "trainable", "all_trainable", "stale", "errors",
+    "discarded_stale", "discarded_errored", "discarded_no_signal", "empty_batches", "staleness",
+    "tokens_per_s", "wait_for_batch", "wait_for_policy",
 )  # fmt: skip
 """Ids of `core/metrics/names.py`."""
 _OF_TRAINER = frozenset({"loss", "grad_norm", "lr", "entropy"})
@@ -164,6 +164,8 @@ class RunTracks:
         """Source → name → the concepts that it says."""
         self.evals: dict[SeriesKey, Track] = {}
         """Each environment has its own."""
+        self.cancelled_evals: dict[SeriesKey, Track] = {}
+        """The share of each that was cancelled, by environment, at the steps of those that were."""
         self.env_rewards: dict[str, tuple[Track, Levels]] = {}
         """Environment → its reward, the mean of its agents, and the levels of that."""
         self.levels = {"reward": Levels(), "tokens_per_s": Levels()}
@@ -240,8 +242,9 @@ class RunTracks:
         self.resumed = self._completed
 
     def _put(self, concept: str, key: SeriesKey, step: int, value: float) -> None:
-        if concept == "eval":
-            self.evals.setdefault(key, Track()).put(step, value)
+        by_environment = {"eval": self.evals, "eval_cancelled": self.cancelled_evals}.get(concept)
+        if by_environment is not None:
+            by_environment.setdefault(key, Track()).put(step, value)
             return
         track = self._tracks.setdefault(concept, Track())
         track.put(step, value)
@@ -253,7 +256,7 @@ class RunTracks:
         self._completed = min(self._completed, step)
         for concept, track in self._tracks.items():
             track.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
-        for track in (*self.evals.values(), self.trained):
+        for track in (*self.evals.values(), *self.cancelled_evals.values(), self.trained):
             track.cut(step)
         self.collected.cut(step + ahead)
         for concept, levels in self.levels.items():

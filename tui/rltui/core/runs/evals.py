@@ -8,12 +8,14 @@ of the same prompts are compared prompt by prompt.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
 from rltui.base.values import Value
+from rltui.core.metrics.names import find_all
+from rltui.core.metrics.series import SeriesKey
 
 COMPONENT, SERVER = "eval", "eval-server"
 """Ids of the manual components that run the evaluator and, where need be, a server for it."""
@@ -148,6 +150,27 @@ class QueuedEval(Value):
         return done or self.why or "running"
 
 
+class TrainingEval(Value):
+    """An evaluation that the programs of a run made while it trained."""
+
+    env: str
+    step: int
+    mean: float | None = None
+    """Mean reward; `None`: a newer checkpoint cancelled it."""
+
+
+def training_evals(steps: Mapping[int, Mapping[str, float]]) -> tuple[TrainingEval, ...]:
+    """Those in the metrics of a run, by step and environment. `steps`: step → metric → value."""
+    found: dict[tuple[int, str], TrainingEval] = {}
+    for step in sorted(steps):
+        keys = [SeriesKey("", name) for name in steps[step] if name.startswith("eval/")]
+        for key in (*find_all("eval_cancelled", keys), *find_all("eval", keys)):
+            env = key.name.split("/")[1]
+            mean = None if key.name.endswith("/cancelled/mean") else steps[step][key.name]
+            found[step, env] = TrainingEval(env=env, step=step, mean=mean)
+    return tuple(found.values())
+
+
 class EvalReport(Value):
     """The document that `rltui eval --json` prints."""
 
@@ -158,6 +181,8 @@ class EvalReport(Value):
     """The running one first, then in the order of their start."""
     every: int = 0
     """Every so many checkpoints one is evaluated; 0: none is."""
+    training: tuple[TrainingEval, ...] = ()
+    """The newest that the run itself made, oldest first."""
 
 
 Standing = Literal["better", "worse", "undistinguishable", "other examples"]

@@ -27,7 +27,12 @@ from rltui.frameworks.prime_rl.tables import table_problems
 from rltui.frameworks.progress import ProgressSide
 from rltui.frameworks.schemas import Grammar, SchemaConfig
 
-_PROGRESS = ProgressSide(facts=log_lines.FACTS, log_row=log_lines.log_row, log_marks=log_lines.MARKS)
+_PROGRESS = ProgressSide(
+    facts=log_lines.FACTS,
+    log_row=log_lines.log_row,
+    log_marks=log_lines.MARKS,
+    phases=log_lines.PHASES,
+)
 """The same in every generation: only the latest writes a metrics file, too."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rltui.core import hints
+from rltui.core.experiment.stalls import StartPhases
 from rltui.core.logs.failure_cause import FailurePattern, Groups
 from rltui.core.logs.lines import LINE_BREAK, plain_text
 from rltui.frameworks.failures import COMMON
@@ -45,6 +46,9 @@ _FIRST_TIME = re.compile(rf"(?:Time: (?P<s>{_N})s|(?P<words>{_TIME}))\s*\|")
 _VALIDATION = re.compile(rf"Validation \| Step ({_COUNT}) \| Loss:? ({_N})$")
 _EVALUATION = re.compile(
     rf"Evaluated (\S+) (?:\(Step ({_COUNT})\) )?\| (?:Policy v({_COUNT}) \| )?\s*{_TIME} \| Reward ({_N})"
+)
+_CANCELLED_EVALUATION = re.compile(
+    rf"Partially evaluated (\S+) \(Step ({_COUNT})\) \|.* \| Cancelled ({_COUNT})/({_COUNT})$"
 )
 _EVALUATION_OF_2025 = re.compile(rf"Evaluated (\S+) in {_N}s \(Avg@({_COUNT})=({_N})")
 _EMPTY_BATCH = re.compile(
@@ -102,6 +106,27 @@ FACTS = (
     *(TitleFact(name, metric, template) for name in ("trainer", "sft") for metric, template in _OF_TRAINING),
     *(TitleFact("rl", metric, template) for metric, template in (*_OF_ROLLOUTS, *_OF_TRAINING)),
 )
+
+
+_DONE = (re.compile(r"\bStep \d+ \||Starting training loop"), "")
+_OF_EVALS = (
+    (r"Starting evals in .{1,300} at step (\d+)", r"evaluates step \1"),
+    (r"([^\s|]{1,80} \d+/\d+) \([\d.]+%\).{0,300}; \d+ inflight episodes", r"evaluates \1"),
+    (r"cancelling unfinished eval episodes for step (\d+)", r"cancels the evaluation of step \1"),
+    (r"Updating inference weights to broadcast step (\d+)", r"loads the weights of step \1"),
+    (
+        r"valuated \S+ \(Step \d+\) \||advancing to checkpoint|new weight broadcasts|Idle; ",
+        "waiting for weights",
+    ),
+)
+PHASES: Mapping[str, StartPhases] = {
+    "trainer": (
+        _DONE,
+        (re.compile(r"Broadcasting (?:final weights|weights at step \d+)"), "waiting for evals"),
+    ),
+    "online-eval": tuple((re.compile(regex), words) for regex, words in _OF_EVALS),
+}
+"""What SFT and its evaluations do (`facts/prime-rl.md`, SFT with evaluations)."""
 
 
 def log_row(component: str, line: str) -> Mapping[str, Any] | None:
@@ -190,6 +215,9 @@ def _evaluation_row(message: str) -> dict[str, Any] | None:
     """
     if match_2025 := _EVALUATION_OF_2025.match(message):
         return {f"eval/{match_2025[1]}/effective/agent/avg@{match_2025[2]}": float(match_2025[3])}
+    if cancelled := _CANCELLED_EVALUATION.match(message):
+        share = int(cancelled[3]) / max(1, int(cancelled[4]))
+        return {"step": int(cancelled[2]), f"eval/{cancelled[1]}/all/cancelled/mean": share}
     match = _EVALUATION.match(message)
     if match is None or not (match[2] or match[3]):
         return None

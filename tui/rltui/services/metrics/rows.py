@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from rltui.base.kinds import is_integer
 from rltui.core.logs.lines import decode_line, plain_text
+from rltui.core.metrics.names import without_cancelled_evals
 from rltui.core.metrics.progress import LARGEST_STEP
 from rltui.core.metrics.seats import with_means_of_seats
 from rltui.core.metrics.series import writer_of
@@ -208,7 +209,7 @@ class MetricRows:
             end += len(line)
             row = json_value(line)
             if isinstance(row, dict):
-                row = with_means_of_seats(row)
+                row = with_means_of_seats(without_cancelled_evals(row))
                 self._names_in_file.update(row)
                 source, step = writer_of(row), _step(row)
                 if step is not None:

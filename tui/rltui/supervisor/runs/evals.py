@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval
+from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval, training_evals
 from rltui.errors import ConfigError, RltuiError
 from rltui.supervisor.events import EventBus
 from rltui.supervisor.runs.eval_work import POLL_S, EvalWork
@@ -15,8 +15,16 @@ from rltui.supervisor.runs.eval_work import POLL_S, EvalWork
 class EvalScheduler:
     """Owns the queue, and executes it."""
 
-    def __init__(self, work: EvalWork, events: EventBus, *, may_start: Callable[[], bool]) -> None:
-        """`may_start` returns false once everything is being shut down."""
+    def __init__(
+        self,
+        work: EvalWork,
+        events: EventBus,
+        *,
+        may_start: Callable[[], bool],
+        metrics: Callable[[], Mapping[int, Mapping[str, float]]] = dict,
+    ) -> None:
+        """`may_start` returns false once everything is being shut down. `metrics`: of the run, by step."""
+        self._metrics = metrics
         self._work = work
         self._events = events
         self._may_start = may_start
@@ -30,7 +38,8 @@ class EvalScheduler:
         return self._queue.entries
 
     async def report(self) -> EvalReport:
-        return await asyncio.to_thread(self._folder.report, self._work.experiment, self._queue)
+        report = await asyncio.to_thread(self._folder.report, self._work.experiment, self._queue)
+        return report.replace(training=training_evals(self._metrics()))
 
     async def enqueue(self, request: EvalRequest, *, by: str = "you") -> QueuedEval:
         """Append it to the queue. Raises what `EvalWork.complete_request` does."""

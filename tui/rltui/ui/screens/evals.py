@@ -25,6 +25,7 @@ from rltui.views.evaluation import (
     evaluation_details,
     order_text,
     queued_text,
+    training_lines,
 )
 from rltui.views.table import Arranged
 
@@ -51,6 +52,9 @@ def eval_rows(
     rows = [_queued_row(queued, width, f"{_QUEUED}{queued.id}" == selected, now) for queued in report.queue]
     if rows:
         rows = [Row(None, (Content.styled("  queue", FAINT),)), *rows, Row(None, (Content(""),))]
+    if lines := training_lines(report):
+        texts = [truncate(f"  {clean_line(line)}", width) for line in lines]
+        rows += [*(Row(None, (Content.styled(text, FAINT),)) for text in texts), Row(None, (Content(""),))]
     if not report.evaluations:
         text = "No results yet." if rows else f"No evaluations yet. {key_of('component.start')} starts one."
         return (*rows, note_row(text, width))
