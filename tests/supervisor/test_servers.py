@@ -209,7 +209,9 @@ async def test_a_run_is_refused_without_its_teacher(
         assert (problem.is_error, problem.key) == (True, "server")
         assert problem.message.startswith(f"teacher at {address.url}")
         assert fault in problem.message
-        assert (problem.mended_by == "rltui start one -c teacher") == command
+        assert problem.message.endswith("; to serve it here: rltui start one -c teacher") == command
+        (first,) = box.servers.problems(PLAN, is_anew=True, is_first=True)
+        assert ("rltui up … --only teacher, then rltui start one" in first.message) == command
         assert box.servers.start_blocker("trainer") is not None
         assert box.servers.problems(Plan(action="start", start=("teacher",)), is_anew=True) == ()
         if command:

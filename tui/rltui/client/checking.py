@@ -15,7 +15,7 @@ from rltui.base.text import count_text, did_you_mean, join_words
 from rltui.core import hints
 from rltui.core.config.report import Blocker, Check, ForeignConfig, KnobTable, Problem
 from rltui.core.experiment.layout import ComponentSpec, Layout
-from rltui.core.experiment.servers import ServerAddress
+from rltui.core.experiment.servers import ServerAddress, server_fault
 from rltui.core.gpu.report import MemoryVerdict
 from rltui.errors import ConfigError, UsageError
 from rltui.frameworks import registry
@@ -26,13 +26,14 @@ from rltui.frameworks.launch import CONFIG
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import parse_file, read_file
 from rltui.services.config.document import ConfigDocument
-from rltui.services.config.files import detect, load_files
+from rltui.services.config.files import detect, load_files, located
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.origins import original_files
 from rltui.services.config.readers import shared_configs
 from rltui.services.experiment import layout_files
 from rltui.services.experiment.checkout import NearbyCheckout
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.probes import judged_servers
 from rltui.services.experiment.registry import default_output_dir, known_experiments
 
 _OF_THE_BOX = "gpus."
@@ -125,7 +126,8 @@ def check(
 ) -> Check:
     """Validate; no side effects. `workspace` as for `identify`.
 
-    `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given.
+    `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given; and asks
+    the servers of others, without which the run would hang.
     `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
     take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
@@ -159,7 +161,9 @@ def check(
     blockers = tuple({blocker.reason: blocker for blocker in (*blockers, *_missing_programs(run))}.values())
     if with_memory:
         memory, few_devices = _memory(config_files, run, devices)
-        blockers += few_devices
+        warnings, dead_servers = _dead_servers(run)
+        problems += warnings
+        blockers += (*few_devices, *dead_servers)
     is_valid = not any(problem.is_error for problem in problems)
     return Check(
         valid=is_valid,
@@ -300,6 +304,24 @@ def _memory(
         return PlannedStart(record, run.layout, run.framework, run.files, report).verdicts(), ()
     except ConfigError as error:
         return (), (Blocker(reason=error.title, hint=error.hint),)
+
+
+def _dead_servers(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]]:
+    """A warning at the key of each server of others that cannot be used, and a blocker with what helps."""
+    is_here = run.layout.run_here == run.layout.automatic
+    servers = [server for server in run.framework.servers.further(run.files) if is_here or not server.is_here]
+    problems, blockers = [], []
+    for server, state, reason in judged_servers(servers):
+        if state == "ready":
+            continue
+        file = run.files.get(server.key.partition(".")[0]) or next(iter(run.files.values()))
+        message = server_fault(server, state, reason)
+        problems.append(Problem(severity="warning", key=server.key, message=message, file=file.path))
+        is_servable = state == "down" and server.component
+        hint = f"to serve it here: {hints.UP_ONLY(component=server.component)}" if is_servable else ""
+        condition = "does not answer" if state == "down" else "cannot be used"
+        blockers.append(Blocker(reason=f"{server.id} {condition}", hint=hint))
+    return located(problems, run.files), tuple(blockers)
 
 
 def _present_record(config_files: tuple[Path, ...], run: _Run) -> ExperimentRecord:

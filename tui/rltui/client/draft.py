@@ -16,13 +16,14 @@ from rltui.client.ports import inference_url
 from rltui.core import hints
 from rltui.core.experiment.api import Request
 from rltui.core.experiment.instances import used_instances
-from rltui.core.experiment.layout import Layout
+from rltui.core.experiment.layout import Layout, with_components
 from rltui.core.experiment.request import ExperimentRequest
 from rltui.core.experiment.servers import server_url
 from rltui.core.hosts.options import HostOptions, lasting_options, merged_options
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
+from rltui.frameworks.registry import family_of
 from rltui.services.config import origins
 from rltui.services.config.files import load_files
 from rltui.services.config.run_config import RunConfig
@@ -177,9 +178,8 @@ def _name(request: ExperimentRequest, output_dir: Path) -> str:
 
 
 def _with_instances(draft: Draft) -> Draft:
-    return replace(
-        draft, instances=used_instances(draft.layout, draft.framework.launch.instances(draft.files))
-    )
+    layout = with_components(draft.layout, layout_files.parts(family_of(draft.framework.id)))
+    return replace(draft, instances=used_instances(layout, draft.framework.launch.instances(draft.files)))
 
 
 def _with_earlier_run(draft: Draft) -> Draft:

@@ -94,6 +94,7 @@ def _first_request(request: ExperimentRequest) -> Request:
         components=request.components,
         resume_step=request.checkpoint_step,
         by=actor(),
+        is_first=True,
         accepts=Loss.MORE if request.is_loss_accepted else Loss.INTERVAL,
     )
 

@@ -57,7 +57,7 @@ class Planner:
         self._observation = observation = runtime.observation
         self._processes = runtime.processes
         self._readings = runtime.gpu_readings
-        self._servers = runtime.servers
+        self._servers, self._part_servers = runtime.servers, runtime.part_servers
         self._points = ResumePoints(setup.framework, setup.control, observation.folder, setup.run_jobs)
         self._times = _StartTimes(setup.control.journal_file)
 
@@ -141,7 +141,9 @@ class Planner:
             draft = self._draft(request, document.files)
             if draft.plan.start:  # by the files as they are now; what only ends something needs none
                 draft = self._draft(request, document.load())
-        return Planned(self._complete(draft, automatic=automatic), draft.edit, draft.point.step)
+        with self._part_servers.planned(draft.plan.start, draft.files):
+            plan = self._complete(draft, automatic=automatic)
+        return Planned(plan, draft.edit, draft.point.step)
 
     def _running(self) -> dict[str, ConfigFiles]:
         return self._config.running(self._processes.attempts())
@@ -214,7 +216,7 @@ class Planner:
             reasons += forecast.reasons(plan, files)
         if draft.is_now:
             from_beginning = draft.begins and point.step is None
-            problems += self._servers.problems(plan, is_anew=from_beginning)
+            problems += self._servers.problems(plan, is_anew=from_beginning, is_first=draft.request.is_first)
         if automatic:
             problems = [problem for problem in problems if problem.key not in ("port", SERVER)]
             updates["free"] = ()
@@ -370,11 +372,16 @@ def changed_instances(
         Problem(
             severity="warning",
             message=(
-                f"{kind}: the config names {', '.join(present.get(kind, ())) or 'none'}, but this"
-                f" experiment has components for {', '.join(recorded_names) or 'none'}; to get others:"
+                f"{kind}: the config names {_listed(present.get(kind, ()))}, but this"
+                f" experiment has components for {_listed(recorded_names)}; to get others:"
                 f" `{hints.DOWN(name=record.name)}`, then {resume_command}"
             ),
         )
         for kind, recorded_names in record.instances.items()
         if tuple(present.get(kind, ())) != recorded_names
     )
+
+
+def _listed(instances: Iterable[str]) -> str:
+    """Their names; the one without a name is for all."""
+    return ", ".join(name or "one for all" for name in instances) or "none"

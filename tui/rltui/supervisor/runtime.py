@@ -10,7 +10,9 @@ from rltui.services.tmux import TmuxHost
 from rltui.supervisor.config import Config, Setup
 from rltui.supervisor.events import EventBus
 from rltui.supervisor.gpu.account import GpuAccount
+from rltui.supervisor.gpu.placement import Placer
 from rltui.supervisor.observation import Observation
+from rltui.supervisor.part_servers import PartServers
 from rltui.supervisor.processes import Processes
 from rltui.supervisor.servers import Servers
 
@@ -53,6 +55,9 @@ class Runtime:
             self.servers,
             tmux=tmux,
         )
+        self.placer = Placer(setup, self.config, self.gpu_readings, self.forecaster)
+        self.part_servers = PartServers(setup, self.config, self.placer, self.processes.runners)
+        self.events.on_lifecycle(self.part_servers.lifecycle_changed)
         self.gpu_account = GpuAccount(
             record.name,
             self.processes.runners,

@@ -173,15 +173,16 @@ class Servers:
         if not is_own and (previous == "ready" or (previous == "unknown" and self._is_in_use())):
             self._events.alert(Alert(kind="stall", severity="error", title=title, text=text))
 
-    def _remedy(self, server: _WatchedServer) -> str:
+    def _remedy(self, server: _WatchedServer, *, is_first: bool = False) -> str:
         """The command that serves it on this machine, after a semicolon; empty if none does."""
-        component = server.address.component
-        if component not in self._setup.parts:
+        component, name = server.address.component, self._setup.record.name
+        if component not in self._setup.parts or server.state != "down":
             return ""
-        return f"; to serve it here: {self._start_command(component)}"
-
-    def _start_command(self, component: str) -> str:
-        return hints.START(component=component, name=name_if_needed(self._setup.record.name))
+        if is_first:
+            commands = f"{hints.UP_ONLY(component=component)}, then {hints.START_RUN(name=name)}"
+        else:
+            commands = hints.START(component=component, name=name_if_needed(name))
+        return f"; to serve it here: {commands}"
 
     def _is_asked(self, server: _WatchedServer) -> bool:
         """False for one at an address of another machine, on which the jobs run."""
@@ -195,6 +196,8 @@ class Servers:
         if component not in self._setup.run_jobs:
             return None
         for server in self._servers:
+            if server.address.needed_for and self._setup.record.forced:
+                continue
             if server.state != "ready" and self._is_asked(server):
                 reason = f": {server.reason}" if server.reason else ""
                 name = server.address.id or "the inference server"
@@ -248,26 +251,30 @@ class Servers:
         self._users_at = -_USERS_INTERVAL_S
         await self._poll_users()
 
-    def problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
-        """Errors and warnings about a plan. `is_anew`: its jobs begin at the beginning."""
+    def problems(self, plan: Plan, *, is_anew: bool, is_first: bool = False) -> tuple[Problem, ...]:
+        """Errors and warnings about a plan. `is_anew`: its jobs begin at the beginning. `is_first`: as in
+        `Request`.
+        """
         return (
             *self._server_problems(plan, is_anew=is_anew),
-            *self._further_problems(plan),
+            *self._further_problems(plan, is_first=is_first),
             *self._user_problems(plan),
         )
 
-    def _further_problems(self, plan: Plan) -> Iterator[Problem]:
-        """An error for each frozen model or env server that would let the run hang."""
+    def _further_problems(self, plan: Plan, *, is_first: bool) -> Iterator[Problem]:
+        """An error for each server without which the run hangs; a warning with --force."""
         for server in self._servers if self._setup.run_jobs.intersection(plan.start) else ():
             address, component = server.address, server.address.component
             is_coming = component in plan.start or (
                 component not in plan.stop and self._is_expected(component)
             )
             if address.needed_for and server.state in ("down", "refused") and not is_coming:
-                message, command = server_fault(address, server.state, server.reason), ""
-                if component in self._setup.parts and server.state == "down":
-                    message, command = f"{message}; to serve it here", self._start_command(component)
-                yield Problem(key=SERVER, message=message, mended_by=command)
+                message = server_fault(address, server.state, server.reason)
+                yield Problem(
+                    severity="warning" if self._setup.record.forced else "error",
+                    key=SERVER,
+                    message=message + self._remedy(server, is_first=is_first),
+                )
 
     def _server_problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):

@@ -109,6 +109,8 @@ class Transactions:
         for name in plan.start:
             if request.given and self._runners[name].spec.is_manual:
                 self._config.launcher.assign(name, request.given)
+            else:
+                self._runtime.part_servers.place(name, self._config.document.files)
             self._runners[name].start(automatic=pending.automatic)
 
     def _prepare_run(self, plan: Plan, request: Request) -> None:

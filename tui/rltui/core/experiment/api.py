@@ -413,6 +413,8 @@ class Request(Value):
     """The loss that somebody has agreed to: if it would be more by now, `execute` refuses."""
     given: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Values for `{given.NAME}` in the layout, for a start of manual components. Stored on disk."""
+    is_first: bool = False
+    """The experiment was made for this start, and is taken back if that is refused."""
 
 
 EDITS = frozenset({"set", "write", "undo", "redo"})

@@ -264,9 +264,9 @@ class ComponentSpec(TomlTable):
     def _starts_and_ends_alone(self) -> ComponentSpec:
         if not self.is_manual:
             return self
-        if self.part_of_run or self.creates or self.each or self.restart.policy != "never":
+        if self.part_of_run or self.creates or self.restart.policy != "never":
             raise ValueError(
-                'start = "manual" cannot be combined with part_of_run, creates, each or a restart policy'
+                'start = "manual" cannot be combined with part_of_run, creates or a restart policy'
             )
         return self
 

@@ -39,7 +39,7 @@ _PROGRESS = ProgressSide(
 def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008 - a value that nobody changes
     """Compose one generation, or a project that contains it."""
     run, reader = RunConfigReader(g, given.servers, given.is_lent), SchemaConfig(_grammar(g, given.schemas))
-    needs = gpu_needs_of(run, reader)
+    needs, servers = gpu_needs_of(run, reader), PrimeRlServers(run, reader)
     return Framework(
         id=g.id,
         title=g.title,
@@ -62,8 +62,8 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
             models=g.models,
             merges_deeply=g.merges_deeply,
         ),
-        launch=PrimeRlLaunch(run, needs.engine).side,
-        servers=PrimeRlServers(run, reader).side,
+        launch=PrimeRlLaunch(run, needs.engine, servers.further).side,
+        servers=servers.side,
         run=run_settings_of(run),
         gpu_needs=needs,
         evaluation=evaluation_of(run),

@@ -13,11 +13,13 @@ from rltui.core import hints
 from rltui.core.config.data import value_at
 from rltui.core.config.knobs import KnobValue
 from rltui.core.experiment.plan import RestartRule
+from rltui.core.experiment.servers import ServerAddress
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.runs.evals import SERVER
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import LaunchSide, PortKnob, Resolution, ServiceCall, common_values
 from rltui.frameworks.prime_rl import ports
+from rltui.frameworks.prime_rl.endpoints import TEACHER
 from rltui.frameworks.prime_rl.generation import SINGLE, Generation
 from rltui.frameworks.prime_rl.gpu_needs import device_counts, split_devices
 from rltui.frameworks.prime_rl.run_config import RunConfigReader
@@ -79,13 +81,15 @@ class PrimeRlLaunch:
 
     run: RunConfigReader
     engine: Callable[[ConfigFiles], EngineMemory | None]
+    further: Callable[[ConfigFiles], tuple[ServerAddress, ...]]
+    """Same as in `ServersSide`."""
 
     @property
     def side(self) -> LaunchSide:
         return LaunchSide(
             template_values=self._template_values,
             resolutions=self._resolutions,
-            instances=instances,
+            instances=self._instances,
             environment=self._environment,
             ports=self._ports,
             service_calls=self._service_calls,
@@ -153,6 +157,12 @@ class PrimeRlLaunch:
             return (launcher,)
         return (launcher, _parts(g, files, data, context, common))
 
+    def _instances(self, files: ConfigFiles) -> Mapping[str, tuple[str, ...]]:
+        """Env servers, and frozen models that this machine can serve: the one for all sources has no name."""
+        ids = [server.component for server in self.further(files) if server.component]
+        teachers = tuple(id_.removeprefix(TEACHER).removeprefix("-") for id_ in ids)
+        return {**instances(files), "teachers": teachers}
+
     def _ports(self, files: ConfigFiles) -> tuple[PortKnob, ...]:
         if not self.run.has_parts(files):
             return ()
@@ -160,10 +170,8 @@ class PrimeRlLaunch:
         return tuple(knob for knob in knobs if not self.run.servers or knob.component != "inference")
 
     def _environment(self, component: str, files: ConfigFiles, context: RunContext) -> Mapping[str, str]:
-        """Variables that its launcher sets for its children; a server for evaluations gets those of the
-        run's.
-        """
-        if component == SERVER:
+        """Variables that its launcher sets for its children; other models' servers get those of the run's."""
+        if component == SERVER or component.split("-")[0] == TEACHER:
             variables = self._environment("inference", files, context)
             return {name: value for name, value in variables.items() if name != "CUDA_VISIBLE_DEVICES"}
         g = self.run.generation_of(files)

@@ -32,7 +32,7 @@ class PrimeRlServers:
         return ServersSide(
             most=None,
             addresses=self._addresses,
-            further=self._further,
+            further=self.further,
             absent=self._absent,
             weights_by=self._weights_by,
             weights_reset=self._weights_reset,
@@ -66,7 +66,7 @@ class PrimeRlServers:
             for url, engine in zip(urls, admins, strict=True)
         )
 
-    def _further(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
+    def further(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
         """Frozen models, then env servers."""
         data = self.run(files)
         knobs = ports.knobs(self.run.generation_of(files), data, ())

@@ -128,7 +128,10 @@ def _layout_for(
     """Load a layout once for the same arguments: thousands of runs have few layouts."""
     layout = with_instances(_layout(path, content), dict(instances), path, without=external)
     layout = layout.with_host_options({kind: dict(values) for kind, values in host_options})
-    return layout if family is None else with_components(layout, parts(family))
+    if family is None:
+        return layout
+    common = with_instances(Layout(component=parts(family)), dict(instances), path)
+    return with_components(layout, common.component)
 
 
 @functools.cache

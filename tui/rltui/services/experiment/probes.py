@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from rltui.core.experiment.layout import Ready
-from rltui.core.experiment.servers import Answer, ServerAddress
+from rltui.core.experiment.servers import Answer, ServerAddress, ServerState, judge_server
 from rltui.core.logs.failure_cause import LONGEST_LINE
 from rltui.services.http import StatusError, get
 from rltui.services.logs.growing_file import AppendedLines
@@ -129,6 +132,19 @@ def query_server(address: ServerAddress, key: str) -> Answer:
     is_trained = not address.needed_for
     has_route = _has_route(f"{address.root}/update_weights", key) if is_trained else None
     return Answer(tuple(names), updates_weights=has_route)
+
+
+def judged_servers(
+    addresses: Sequence[ServerAddress],
+) -> tuple[tuple[ServerAddress, ServerState, str | None], ...]:
+    """The state of each server now, and the reason in words. Asks all at once. Blocks."""
+
+    def judged(address: ServerAddress) -> tuple[ServerAddress, ServerState, str | None]:
+        key = os.environ.get(address.key_variable, "")
+        return address, *judge_server(address, query_server(address, key), key_is_set=bool(key))
+
+    with ThreadPoolExecutor(max(1, len(addresses))) as pool:
+        return tuple(pool.map(judged, addresses))
 
 
 def _connect(address: ServerAddress) -> Answer:

@@ -29,8 +29,12 @@ def engine_of(component: str, context: LaunchContext) -> EngineMemory | None:
     if configured is not None and fraction is not None and component == SERVER:
         model = context.arguments.get(component, {}).get("model")
         return replace(configured, component=component, utilization=fraction, model=str(model or "") or None)
-    rules = context.framework.engine.memory
-    return None if fraction is None else EngineMemory(component, fraction, rules=rules)
+    if fraction is None:
+        return None
+    model = context.arguments.get(component, {}).get("model")
+    return EngineMemory(
+        component, fraction, rules=context.framework.engine.memory, model=str(model or "") or None
+    )
 
 
 def gpu_sources(context: LaunchContext) -> tuple[GpuCommand, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,18 +18,10 @@ from rltui.services.experiment import checkout
 from rltui.services.experiment.leases import trained_by
 from rltui.services.runs import weights
 from rltui.supervisor.component import ComponentRunner
+from rltui.supervisor.gpu.placement import UTILIZATION, Placement
 from rltui.supervisor.runtime import Runtime
-from rltui.views.gpu.forecast import memory_verdict
 
 _INFERENCE = "inference"
-_UTILIZATION = 0.9
-"""vLLM's default, where the config has no server."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Placement:
-    gpus: str
-    gpu_memory: str
 
 
 class EvalServers:
@@ -41,7 +32,7 @@ class EvalServers:
         self._config = runtime.config
         self._runners = runtime.processes.runners
         self._readings = runtime.gpu_readings
-        self._forecaster = runtime.forecaster
+        self._placer = runtime.placer
         self.serves = ""
         """Name of the model that the server for evaluations was last started with."""
         self.url = ""
@@ -178,7 +169,7 @@ class EvalServers:
             self._config.launcher.assign(SERVER, {})
         self.serves = ""
 
-    def _assign(self, model: EvalModel, placement: _Placement, port: int, options: Iterable[str]) -> None:
+    def _assign(self, model: EvalModel, placement: Placement, port: int, options: Iterable[str]) -> None:
         self._config.launcher.assign(
             SERVER,
             {
@@ -190,42 +181,14 @@ class EvalServers:
             },
         )
 
-    def _find_placement(self, model: EvalModel, files: ConfigFiles) -> _Placement | str:
-        """The device with the most room, and how much of it; a reason in words where there is none."""
-        framework = self._setup.framework
-        engine = framework.gpu_needs.engine(files)
-        names = self._config.launcher.context(files).run_context.devices
-        devices = [(name, chosen[0]) for name in names if (chosen := self._readings.chosen(name))]
-        # where nothing of the run has devices, the server of an evaluation needs none, either
-        automatic = (spec.id for spec in self._setup.layout.automatic)
-        if not devices or not any(self._config.launcher.context(files).gpus(name) for name in automatic):
-            return _Placement("", "")
-        share = _UTILIZATION if engine is None else engine.utilization
-        try:
-            most_free_first = sorted(devices, key=lambda entry: -(entry[1].unclaimed_bytes or 0))
-            return self._find_room(model, [name for name, _ in most_free_first], share, files)
-        finally:
-            self._config.launcher.assign(SERVER, {})
-
-    def _find_room(
-        self, model: EvalModel, names: Iterable[str], utilization: float, files: ConfigFiles
-    ) -> _Placement | str:
-        reason = ""
-        for name in names:
-            share: float | None = utilization
-            for _ in range(2):  # as the config has it, then as much as fits
-                if share is None:
-                    break
-                placement = _Placement(name, f"{share:.2f}")
-                self._assign(model, placement, 0, ())
-                devices = self._readings.newest.devices
-                verdicts = map(memory_verdict, self._forecaster.forecast(devices, files, starts=(SERVER,)))
-                bad_verdict = next((verdict for verdict in verdicts if verdict.is_bad), None)
-                if bad_verdict is None:
-                    return placement
-                reason = reason or bad_verdict.text
-                share = bad_verdict.suggested_utilization
-        return f"GPU memory: {reason}"
+    def _find_placement(self, model: EvalModel, files: ConfigFiles) -> Placement | str:
+        engine = self._setup.framework.gpu_needs.engine(files)
+        return self._placer.find(
+            SERVER,
+            lambda placement: self._assign(model, placement, 0, ()),
+            files,
+            share=UTILIZATION if engine is None else engine.utilization,
+        )
 
 
 def _has_weights(folder: Path, marker: str) -> bool:

@@ -1,0 +1,96 @@
+"""The device of a server that starts beside the run, and its share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from rltui.core.gpu.budget import utilization_within
+from rltui.core.gpu.forecast import MARGIN_BYTES
+from rltui.core.gpu.report import GpuDevice
+from rltui.frameworks.inputs import ConfigFiles
+from rltui.services.gpu.forecast import Forecaster
+from rltui.services.gpu.sampling import GpuReadings
+from rltui.supervisor.config import Config, Setup
+from rltui.views.gpu.forecast import memory_verdict
+
+UTILIZATION = 0.9
+"""vLLM's default, where the config has no server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Both empty without a GPU."""
+
+    gpus: str = ""
+    gpu_memory: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placer:
+    setup: Setup
+    config: Config
+    readings: GpuReadings
+    forecaster: Forecaster
+
+    def find(
+        self,
+        component: str,
+        assign: Callable[[Placement], None],
+        files: ConfigFiles,
+        *,
+        share: float = UTILIZATION,
+        beside: Collection[str] = (),
+    ) -> Placement | str:
+        """The device with the most room, and how much of it; a reason in words where there is none.
+
+        `assign`: gives the component a placement, for the forecast; it has none afterwards. `beside`:
+        components that will start later: their devices come last, and their memory is left to them.
+        """
+        launcher = self.config.launcher
+        context = launcher.context(files)
+        names = context.run_context.devices
+        devices = [(name, chosen[0]) for name in names if (chosen := self.readings.chosen(name))]
+        # where nothing of the run has devices, such a server needs none, either
+        automatic = (spec.id for spec in self.setup.layout.automatic)
+        if not devices or not any(context.gpus(name) for name in automatic):
+            return Placement()
+        later = {device.key for name in beside for device in context.choose(context.gpus(name))}
+        devices.sort(key=lambda entry: (entry[1].key in later, -(entry[1].unclaimed_bytes or 0)))
+        try:
+            reasons = []
+            for name, device in devices:
+                tried: float | None = share
+                if device.key in later:
+                    tried = self._left(device, files, share, beside)
+                for _ in range(2):  # as wanted, then as much as fits
+                    if tried is None:
+                        break
+                    assign(placement := Placement(name, f"{tried:.2f}"))
+                    starts = (component, *beside)
+                    forecasts = self.forecaster.forecast(self.readings.newest.devices, files, starts=starts)
+                    verdicts = [memory_verdict(one) for one in forecasts if one.plan.device.key == device.key]
+                    bad_verdict = next((verdict for verdict in verdicts if verdict.is_bad), None)
+                    if bad_verdict is None:
+                        return placement
+                    reasons.append(bad_verdict.text)
+                    is_own = bad_verdict.component == component
+                    tried = bad_verdict.suggested_utilization if is_own else None
+            return (
+                f"GPU memory: {reasons[0]}"
+                if reasons
+                else "GPU memory: the run needs the whole of every device"
+            )
+        finally:
+            launcher.assign(component, {})
+
+    def _left(
+        self, device: GpuDevice, files: ConfigFiles, share: float, beside: Iterable[str]
+    ) -> float | None:
+        """The share that the others will leave; `None` if there is none."""
+        needs = self.forecaster.needs((device,), files, starts=tuple(beside))
+        free, usable = device.unclaimed_bytes, device.usable_bytes
+        if free is None or not usable:
+            return None
+        left = utilization_within(usable, free - sum(need.size_bytes for need in needs) - 2 * MARGIN_BYTES)
+        return None if left is None else min(share, left)

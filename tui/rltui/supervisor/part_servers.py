@@ -1,0 +1,87 @@
+"""Components that serve, on request, what the config expects at an address of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+
+from rltui.core.experiment.lifecycle import Lifecycle
+from rltui.core.experiment.servers import ServerAddress, port_of
+from rltui.core.experiment.states import ComponentState
+from rltui.errors import ConfigError, ConflictError
+from rltui.frameworks.evaluation import EvalModel
+from rltui.frameworks.inputs import ConfigFiles
+from rltui.supervisor.component import ComponentRunner
+from rltui.supervisor.config import Config, Setup
+from rltui.supervisor.gpu.placement import Placement, Placer
+
+
+@dataclass(frozen=True, slots=True)
+class PartServers:
+    """Gives each its model, its port, and a device with room beside the run."""
+
+    setup: Setup
+    config: Config
+    placer: Placer
+    runners: Mapping[str, ComponentRunner]
+
+    @contextmanager
+    def planned(self, starts: Collection[str], files: ConfigFiles) -> Iterator[None]:
+        """Within it those of `starts` have what they would get, for a forecast.
+
+        Raises:
+            ConflictError: if there is no room for one.
+        """
+        placed = [name for name in starts if self.place(name, files)]
+        try:
+            yield
+        finally:
+            for name in placed:
+                self.config.launcher.assign(name, {})
+
+    def place(self, component: str, files: ConfigFiles) -> bool:
+        """Assign all that `component` needs for its start; false if it is none of these, or lives.
+
+        Raises:
+            ConflictError: if there is no room for it.
+        """
+        address = self._address(component, files)
+        if address is None or self.runners[component].lifecycle.alive:
+            return False
+        assign = partial(self._assign, address, files)
+        later = [
+            spec.id
+            for spec in self.setup.layout.automatic
+            if self.runners[spec.id].lifecycle.state is not ComponentState.READY
+        ]
+        placement = self.placer.find(component, assign, files, beside=later)
+        if isinstance(placement, str):
+            raise ConflictError(f"no room for {component}: {placement}", hint="serve it on another machine")
+        assign(placement)
+        return True
+
+    def _address(self, component: str, files: ConfigFiles) -> ServerAddress | None:
+        servers = self.setup.framework.servers.further(files)
+        return next((server for server in servers if server.component == component), None)
+
+    def _assign(self, address: ServerAddress, files: ConfigFiles, placement: Placement) -> None:
+        launcher, name, port = self.config.launcher, address.model or "", port_of(address.url)
+        context = launcher.context(files).run_context
+        model = EvalModel("model", name, name)
+        options = self.setup.framework.evaluation.server(files, context, model, port, placement.gpu_memory)
+        arguments = {
+            "model": name,
+            "port": str(port),
+            "gpus": placement.gpus,
+            "gpu_memory": placement.gpu_memory,
+        }
+        launcher.assign(address.component, {**arguments, "options": options.argv if options else ()})
+
+    def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
+        """One that has ended has no device."""
+        if runner.spec.is_manual and previous.busy and not runner.lifecycle.busy:
+            with suppress(ConfigError):  # others report that
+                if self._address(runner.spec.id, self.config.document.files) is not None:
+                    self.config.launcher.assign(runner.spec.id, {})
