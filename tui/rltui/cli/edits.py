@@ -127,6 +127,24 @@ class FileEdits:
         return _plan_of(proposal)
 
 
+class FileTakeBack:
+    """An undo or redo in a file of no experiment in particular."""
+
+    def __init__(self, path: Path, action: Literal["undo", "redo"]) -> None:
+        from rltui.services.config.file_history import FileUndo
+
+        self._undo = FileUndo(path, action, by=actor())
+        self._action = action
+
+    def request_plan(self, method: Literal["plan", "execute"], _: Request) -> Plan:
+        from rltui.core.experiment.api import Plan
+
+        change, record = self._undo.change, self._undo.record
+        if method == "execute":
+            self._undo.commit()
+        return Plan(action=self._action, diff=change.diff(), written=(f"{change.path.name}: {record.words}",))
+
+
 def _plan_of(
     proposal: Proposal, *, base: Mapping[str, str] = MappingProxyType({}), more: tuple[Problem, ...] = ()
 ) -> Plan:

@@ -13,7 +13,7 @@ from rltui.base.interpreter import OWN_PYTHON
 from rltui.base.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.base.text import count_text, did_you_mean, join_words
 from rltui.core import hints
-from rltui.core.config.report import Blocker, Check, ForeignConfig, KnobTable, Problem
+from rltui.core.config.report import Blocker, Check, KnobTable, Problem
 from rltui.core.experiment.layout import ComponentSpec, Layout
 from rltui.core.experiment.servers import ServerAddress, server_fault
 from rltui.core.gpu.report import MemoryVerdict
@@ -23,8 +23,7 @@ from rltui.frameworks.base import Framework
 from rltui.frameworks.generic import GENERIC
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.launch import CONFIG
-from rltui.services.config.change import FileChange
-from rltui.services.config.config_file import parse_file, read_file
+from rltui.services.config.config_file import read_file
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.files import detect, load_files, located
 from rltui.services.config.models import FrameworkModels, informed
@@ -210,40 +209,6 @@ def _uses(server: ServerAddress) -> Problem:
     key = f", with the key in {server.key_variable}" if server.key_variable else ""
     return Problem(
         severity="hint", message=f"no inference server will be started; the run uses {server.url}{key}"
-    )
-
-
-def converted(path: Path, framework: str, new: Path | None) -> ForeignConfig:
-    """The config file `path` written for another framework, into `new` or beside it; nothing is written.
-
-    Where a checkout of that framework is near, its own schemas count.
-
-    Raises:
-        ConfigError: if the file is not valid, or there is no way from its framework to the other.
-    """
-    target, generation = detect([path], workspace=Path.cwd()), registry.get(framework)
-    new = (new or path.with_name(f"{path.stem}.{framework}.toml")).absolute()
-    config = load_files([path], target)
-    generation = informed(generation, Path.cwd(), [path], ask=True)
-    convert = target.conversions.get(generation.id)
-    conversion = None if convert is None else convert(config, generation)
-    if conversion is None:
-        faults = [problem.text for problem in ConfigDocument([path], target).problems() if problem.is_error]
-        raise ConfigError(
-            f"{path} ({target.title}) cannot be converted to {generation.title}",
-            details=faults,
-            hint="fix the file first" if faults else registry.conversions(),
-        )
-    after = parse_file(new, conversion.text.encode(), "rl")
-    problems = generation.config.check({"rl": after})
-    return ForeignConfig(
-        framework=generation.id,
-        path=str(new),
-        text=conversion.text,
-        diff=FileChange(config["rl"], after).diff(new.name),
-        notes=conversion.notes,
-        problems=problems,
-        valid=not any(problem.is_error for problem in problems),
     )
 
 

@@ -18,6 +18,7 @@ from rltui.frameworks.failures import COMMON
 from rltui.frameworks.gpu_needs import GpuNeeds
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.launch import LaunchSide
+from rltui.frameworks.migration import Migration
 from rltui.frameworks.progress import ProgressSide
 from rltui.frameworks.run_settings import RunSettings
 from rltui.frameworks.servers import ServersSide
@@ -110,6 +111,8 @@ class Framework:
         default_factory=dict
     )
     """Id of another framework → writes the equivalent config for it; `None` while a value is faulty."""
+    migration: Migration | None = None
+    """The way of its configs to a later generation; `None`: there is one only."""
 
     config: ConfigSide = ConfigSide()
     launch: LaunchSide = LaunchSide()

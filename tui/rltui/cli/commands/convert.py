@@ -1,4 +1,4 @@
-"""`convert`: the batch is counted in tokens or rollouts; or a config is written for another framework."""
+"""`convert`: the batch is counted in tokens or rollouts; or configs are written for something else."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import EDIT, RUN, tokens
 from rltui.cli.choosing import choose
-from rltui.cli.command import Arguments, argument, command
+from rltui.cli.colour import style_diff, style_line
+from rltui.cli.command import Arguments, argument, command, flag, hidden
 from rltui.cli.consent import require_consent
 from rltui.cli.edits import edit_experiment, edit_request
 from rltui.cli.output import print_json
+from rltui.cli.progress import working
 from rltui.cli.terminal import prompt
 from rltui.client import launch
 from rltui.core import hints
-from rltui.errors import ConfigError, ConflictError, UsageError
+from rltui.errors import ConfigError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 
 
 _UNITS = ("tokens", "rollouts")
+_RELEASES = (
+    "Releases of prime-rl, whose configs differ: A: until January 2026, three files; B: until August 2026,"
+    " one file; C: August 2026, run folders; D: since September 2026. A month will do as well:"
+    " prime-rl@2026-05."
+)
 
 
 @command(
@@ -33,42 +40,46 @@ _UNITS = ("tokens", "rollouts")
     argument(
         "what",
         "tokens|rollouts|CONFIG",
-        "unit of the batch size; with --to, a config file",
-        nargs="?",
+        "unit of the batch size; with --to, config files",
+        nargs="*",
         completes="conversions",
     ),
     argument(
         "--to",
-        "FRAMEWORK",
-        "convert CONFIG to this framework, in a new file",
-        completes="frameworks",
+        "FRAMEWORK[@RELEASE]",
+        "convert CONFIG… to this framework, or this release of it",
+        completes="conversion_targets",
     ),
     argument(
         "--output",
         "FILE",
-        "with --to: the new file (default: next to CONFIG)",
+        "with --to: a new file (default: in place for a release, else next to CONFIG)",
         completes="files",
     ),
+    flag("--force", "with --to: write it even if it is not valid"),
+    hidden("--dry-run", action="store_true", dest="plan"),
     argument("--mean-tokens", "NUMBER", "mean tokens per rollout (default: as measured)", type=tokens),
     *EDIT,
     examples=(
-        "convert demo tokens --plan",
         "convert demo tokens --mean-tokens 100 --plan",
         "convert --to prime-rl vf-rl.toml --plan",
+        "convert --to prime-rl@D rl.toml --plan",
     ),
+    epilog=_RELEASES,
 )
 def convert(arguments: Arguments) -> int:
-    if arguments.what is None and (arguments.to is not None or arguments.run in _UNITS):
-        arguments.what, arguments.run = arguments.run, None
+    words = [word for word in (arguments.run, *arguments.what) if word is not None]
     if arguments.to is not None:
-        return _write_for(arguments)
-    if arguments.what not in (None, *_UNITS) or arguments.output is not None:
+        return _write_for(arguments, words)
+    way = words.pop() if words and words[-1] in _UNITS else None
+    if len(words) > 1 or arguments.output is not None:
         raise UsageError(
-            f"convert takes tokens or rollouts, not {arguments.what or '--output'}",
+            f"convert takes tokens or rollouts, not {words[-1] if len(words) > 1 else '--output'}",
             hint=f"a config for another framework: {hints.CONVERT_FILE}",
         )
+    arguments.run = words[0] if words else None
     record = choose(arguments, acts=True).record
-    conversion = _conversion(record, arguments.what, arguments.mean_tokens)
+    conversion = _conversion(record, way, arguments.mean_tokens)
     if conversion.mean_tokens is None:
         conversion = _conversion(record, conversion.to, _prompt_mean(conversion))
     request = edit_request("set", arguments, edits=conversion.edits)
@@ -83,40 +94,38 @@ def convert(arguments: Arguments) -> int:
     return code
 
 
-def _write_for(arguments: Arguments) -> int:
-    from rltui.client import checking
+def _write_for(arguments: Arguments, names: list[str]) -> int:
+    from rltui.client import converting
     from rltui.services.config.files import named
+    from rltui.views.conversion import conversion_lines
 
-    if arguments.what is None or arguments.mean_tokens is not None or arguments.restart:
-        raise UsageError(
-            "convert --to takes one config file and no other option", hint=str(hints.CONVERT_FILE)
-        )
-    (path,) = named([Path(arguments.what)])
-    conversion = checking.converted(path, arguments.to, Path(arguments.output) if arguments.output else None)
+    if not names or arguments.mean_tokens is not None or arguments.restart:
+        raise UsageError("convert --to takes config files and no other option", hint=str(hints.CONVERT_FILE))
+    paths = named([Path(name) for name in names])
+    output = Path(arguments.output) if arguments.output else None
+    with working("checking the result with the framework's own validators"):
+        converted = converting.converted(paths, arguments.to, output)
+    report = converted.report
     if arguments.json:
-        print_json(conversion)
+        print_json(report)
     else:
-        print(conversion.diff, end="")
-        for note in conversion.notes:
-            print(f"note: {note}", file=sys.stderr)
-        for problem in conversion.problems:
-            print(f"{problem.severity}: {problem.text}", file=sys.stderr)
-    new = Path(conversion.path)
-    if arguments.plan:
-        return 0 if conversion.valid else int(ConfigError.exit_code)
-    if not conversion.valid:
+        print("\n".join(style_diff(report.diff.splitlines())) or "nothing to convert")
+        for line in conversion_lines(report):
+            print(style_line(line), file=sys.stderr)
+    written = [*converted.new, *(change.path for change in converted.changes)]
+    if arguments.plan or not written:
+        return 0 if report.valid else int(ConfigError.exit_code)
+    if not report.valid and not arguments.force:
         raise ConfigError(
-            "the converted config is not valid; nothing was written", hint="see the problems above"
+            "the converted config is not valid; nothing was written",
+            hint="see the problems above; --force writes it all the same",
         )
-    require_consent("convert", arguments, f"write {new}?")
-    try:
-        with new.open("x", encoding="utf-8") as file:
-            file.write(conversion.text)
-    except FileExistsError:
-        raise ConflictError(f"{new} exists already", hint="name another file with --output") from None
-    except OSError as error:
-        raise ConfigError(f"cannot write {new}: {error.strerror}") from error
-    print(f"written: {new}", file=sys.stderr)
+    names_written = " and ".join(map(str, written))
+    require_consent("convert", arguments, f"write {names_written}?")
+    converting.write(converted)
+    print(f"written: {names_written}", file=sys.stderr)
+    for change in converted.changes:
+        print(f"to undo it: {hints.UNDO_FILE(file=change.path)}", file=sys.stderr)
     return 0
 
 

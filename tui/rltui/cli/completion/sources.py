@@ -261,6 +261,15 @@ def frameworks(_: str, __: TypedValues) -> Words:
     return [(name, "") for name in sorted(names)]
 
 
+def conversion_targets(prefix: str, values: TypedValues) -> Words:
+    from rltui.frameworks import registry
+
+    name = prefix.partition("@")[0]
+    if "@" in prefix and name in registry.IDS and (migration := registry.get(name).migration) is not None:
+        return [(f"{name}@{release.name}", release.title) for release in migration.releases]
+    return frameworks(prefix, values)
+
+
 def queue_entries(_: str, __: TypedValues) -> Words:
     entries, runs_by_entry = saved_entries(), {run.entry: run for run in RunIndex().states() if run.entry}
     names = [

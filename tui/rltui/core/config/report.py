@@ -280,15 +280,55 @@ class Conversion(Value):
     """Derivation of each new value, a line each."""
 
 
-class ForeignConfig(Value):
-    """A config written for another framework: `rltui convert --to FRAMEWORK FILE --json`."""
+class KeyChange(Value):
+    """What has become of one key of a config that is written for another release."""
 
-    framework: str
+    kind: Literal["moved", "merged", "changed", "dropped", "set", "default"]
+    """It has another name; another key says the same; it has another value; it is gone; it was missing; its
+    default is another one."""
+    key: str | None = None
+    """Its dotted name before; `None` if it was not there."""
+    to: str | None = None
+    """Its name now; `None` if it is gone."""
+    value: str = ""
+    """In words, without secrets: the one that is gone, set, or `before → after`."""
+    why: str = ""
+    todo: str = ""
+    """What a person has to do; empty: nothing."""
+    date: str = ""
+    commit: str = ""
+    """Of the framework, when that changed."""
+    file: str = ""
+
+
+class ConvertedFile(Value):
     path: str
     text: str
+    sources: tuple[str, ...] = ()
+    """The files that it was made of; its own path, if it is to be written in place."""
+
+
+class ForeignConfig(Value):
+    """A config written for another framework, or a later release of its own: `rltui convert --to` as JSON."""
+
+    framework: str
+    source: str = ""
+    """Release that the files were for, in words."""
+    target: str = ""
+    """Release that they are for now."""
+    path: str
+    text: str
+    """Of the first file."""
+    files: tuple[ConvertedFile, ...] = ()
     diff: str = ""
-    """Unified diff from the old file."""
+    """Unified diff from the old files."""
+    changes: tuple[KeyChange, ...] = ()
+    """What has become of each key; empty for another framework, whose keys `notes` has."""
     notes: tuple[str, ...] = ()
     """Keys that have no counterpart there, or mean something else."""
     problems: tuple[Problem, ...] = ()
     valid: bool = True
+    validator: str = ""
+    """Who says so, in words."""
+    compared: str = ""
+    """Whether old and new files mean the same, and who says so, in words."""

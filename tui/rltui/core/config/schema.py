@@ -122,9 +122,15 @@ class ConfigSchema:
         """Number of keys of the file that the schema lacks, or has with other values: a measure of the
         misfit.
         """
-        walk = _Walk(self, "", "", "", "", SchemaHints(free), is_brief=True)
-        reading = walk.reading(data)
+        reading = self._brief(data, free)
         return len({*reading.unknown, *reading.faulty})
+
+    def unknown_keys(self, data: Mapping[str, Any], free: frozenset[str] = frozenset()) -> tuple[str, ...]:
+        """Keys of the file that the schema lacks, or arrays of tables."""
+        return self._brief(data, free).unknown
+
+    def _brief(self, data: Mapping[str, Any], free: frozenset[str]) -> Reading:
+        return _Walk(self, "", "", "", "", SchemaHints(free), is_brief=True).reading(data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.gpu_needs import gpu_needs_of
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.learning import learning_of
+from rltui.frameworks.prime_rl.migration import MIGRATION
 from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.run_settings import WRITERS, run_settings_of
 from rltui.frameworks.prime_rl.servers import PrimeRlServers
@@ -52,6 +53,7 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
         progress=_PROGRESS,
         failures=log_lines.FAILURES,
         signs=g.signs,
+        migration=MIGRATION,
         config=replace(
             reader.side,
             role=partial(configs.role_in, g.id),

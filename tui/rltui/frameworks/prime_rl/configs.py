@@ -45,6 +45,8 @@ _DATES: Mapping[str, tuple[str, ...]] = {
     CURRENT: ("2026-11-01", "2026-08-21"),
 }
 """Generation → dates of its schemas, the newest first."""
+DAYS = tuple(sorted({day for days in _DATES.values() for day in days}, reverse=True))
+"""Dates of all schemas, the newest first."""
 
 NEVER = "9999"
 """A day after all schemas."""
@@ -72,7 +74,7 @@ class Fit:
 @cache
 def snapshots(generation: str, role: str, until: str = NEVER) -> tuple[ConfigSchema, ...]:
     """The schemas of a kind of file from before a day, the newest first."""
-    return tuple(_snapshot(day, role) for day in _DATES[generation] if day < until)
+    return tuple(snapshot(day, role) for day in _DATES[generation] if day < until)
 
 
 def best(generation: str, role: str, data: Mapping[str, Any], until: str = NEVER) -> tuple[ConfigSchema, Fit]:
@@ -94,12 +96,13 @@ def fit(schema: ConfigSchema, data: Mapping[str, Any]) -> Fit:
 
 
 @cache
-def _snapshot(day: str, role: str) -> ConfigSchema:
-    snapshot = _document(day)
+def snapshot(day: str, role: str) -> ConfigSchema:
+    """The schema of a kind of file, or of a part of `rl.toml`, on one of `DAYS`."""
+    document_ = _document(day)
     table = role if role in PARTS else None
-    document = snapshot["roles"]["rl" if table else role]
+    document = document_["roles"]["rl" if table else role]
     return ConfigSchema(
-        document, part=table, date=f"{date.fromisoformat(day):%-d %B %Y}", partial=snapshot["partial"]
+        document, part=table, date=f"{date.fromisoformat(day):%-d %B %Y}", partial=document_["partial"]
     )
 
 
@@ -107,6 +110,11 @@ def _snapshot(day: str, role: str) -> ConfigSchema:
 def _document(day: str) -> Mapping[str, Any]:
     document: Mapping[str, Any] = json.loads(data_file(f"schemas/{day}.json"))
     return document
+
+
+def generation_of(day: str) -> str:
+    """The generation whose schema is of that day."""
+    return next(generation for generation, days in _DATES.items() if day in days)
 
 
 # --- which program of which generation reads a file ---

@@ -1,0 +1,75 @@
+"""Config files of a framework, written for a later release of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rltui.core.config.report import KeyChange
+from rltui.core.config.schema import ConfigSchema
+from rltui.frameworks.inputs import ConfigFile, Parsed
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRelease:
+    """A state of a framework that files can be written for."""
+
+    name: str
+    """As a command line names it."""
+    title: str
+    """Its time, and what tells it, in words."""
+    since: str
+    """First day, or month, of such releases."""
+    day: str
+    """Day of the schema that stands for it."""
+    framework: str
+    """Id of the framework whose programs read its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigratedFile:
+    path: str
+    """Where the new content belongs."""
+    role: str
+    sources: tuple[ConfigFile, ...]
+    """The files that it was made of."""
+    text: str
+    changes: tuple[KeyChange, ...]
+    moves: Mapping[str, str | None]
+    """Dotted key before → after, `None` if it is gone. Keys of the file of one program begin with its
+    role.
+    """
+    framework: str
+    """Id of the framework whose programs read it."""
+    schema: ConfigSchema
+    """Schema of the release that it was written for."""
+
+    @property
+    def is_new(self) -> bool:
+        """It is none of those that it was made of."""
+        return all(source.path != self.path for source in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    source: ConfigRelease
+    target: ConfigRelease
+    files: tuple[MigratedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """The releases of a framework, and the way from one to a later one."""
+
+    releases: tuple[ConfigRelease, ...]
+    """The generations, oldest first."""
+    find: Callable[[str], ConfigRelease | None]
+    """By a name, a date, or a word of the title."""
+    roles: Callable[[Parsed], tuple[str, ...] | None]
+    """The role of each of some files; `None` if one is none of this framework's."""
+    migrate: Callable[[Sequence[ConfigFile], ConfigRelease], Migrated]
+    """Nothing is written. Raises `ConfigError` if the files are for a later release, or cannot be rewritten
+    without loss.
+    """
+    of_schemas: Callable[[Mapping[str, ConfigSchema]], ConfigRelease | None]
+    """The generation of a checkout whose programs have these schemas, by role."""
