@@ -20,14 +20,22 @@ def test_edit_restarts_the_trainer_and_keeps_the_engine(box: Box, generation: Na
     status = prime.up()
     assert {item["id"] for item in status["components"]} == {"inference", SERVER, "online-eval", "trainer"}
     prime.wait_for_steps("trainer", 6)
-    retry_until(lambda: "Evaluated reverse-text (Step 4)" in prime.text("online-eval"))
+    retry_until(lambda: "valuated reverse-text (Step 4)" in prime.text("online-eval"))
     plan = box.json("set", "data.micro_batch_size=2", "--plan")
     assert set(plan["stop"]) == {"online-eval", "trainer"}, plan["reasons"]
     prime.done("set", "data.micro_batch_size=2", "--restart", "--yes")
     steps = prime.wait_for_steps("trainer", 6, attempt=2)
-    assert steps[0] - 1 in range(4, 100, 2), "resumed from a checkpoint"
+    assert (steps[0] > 4, steps[0] % 2) == (True, 1), "resumed from a checkpoint"
     assert prime.attempt("inference") == prime.attempt(SERVER) == 1
     retry_until(lambda: prime.weights()["version"] > steps[0])
+    first = prime.checkpoints()[0]
+    prime.done("restart", "-c", "trainer", "--from", str(first), "--yes")
+    assert prime.wait_for_steps("trainer", 6, attempt=3)[0] == first + 1
+    retry_until(lambda: "valuated reverse-text" in prime.text("online-eval", 3))
+    assert "at step 0 " not in prime.text("online-eval", 3), "it knows the checkpoint, too"
+    assert prime.attempt("inference") == 1
+    plan = box.json("restart", "-c", "trainer", "--from-scratch", "--plan")
+    assert ("inference" in plan["stop"]) == (generation == "C"), "nothing else resets its weights there"
     prime.assert_down_leaves_nothing()
 
 

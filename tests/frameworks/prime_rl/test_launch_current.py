@@ -85,6 +85,30 @@ def test_sft_of_autumn_sends_its_weights_as_it_starts() -> None:
     )  # fmt: skip
 
 
+def test_sft_and_its_evaluations_share_one_gpu_by_files() -> None:
+    resolution = PRIME_RL.launch.resolutions(SFT, with_devices("0"))[1]
+    assert resolution.edits["sft"]["weight_broadcast.type"] == "filesystem"
+    values = PRIME_RL.launch.template_values(SFT, with_devices("0"))
+    assert (values["gpus.inference"], values["gpus.trainer"], values["gpu_memory.inference"]) == (
+        "0",
+        "0",
+        "0.9",
+    )
+
+
+def test_evaluations_of_sft_without_a_server_use_the_one_of_the_config() -> None:
+    table = {**SFT["sft"].data["eval"], "client": {"base_url": "http://gpu-2:8000/v1"}}
+    data = {key: value for key, value in SFT["sft"].data.items() if key != "inference"}
+    external = of(sft={**data, "eval": table})
+    (server,) = PRIME_RL.servers.addresses(external)
+    assert (server.url, server.model) == ("http://gpu-2:8000/v1", "PrimeIntellect/Qwen3-0.6B")
+    assert PRIME_RL.servers.addresses(SFT) == ()
+    sent = PRIME_RL.sent_to(["http://gpu-3:8000/v1"])
+    edits = sent.launch.resolutions(SFT, CONTEXT)[1].edits["sft"]
+    assert (edits["eval.client.base_url"], edits["inference"]) == ("http://gpu-3:8000/v1", None)
+    assert edits["weight_broadcast.type"] == "filesystem"
+
+
 def test_sft_without_evaluations_is_its_launcher() -> None:
     alone = of(sft={"data": {"name": "d"}, "run": {}})
     assert registry.layout_for(PRIME_RL, alone) == "prime-rl-sft"
