@@ -28,7 +28,7 @@ from rltui.base.text import sparkline
 from rltui.cli.status_text import as_text
 from rltui.core.config.report import KnobInfo, Problem
 from rltui.core.experiment.api import HealthIssue, Orphan, Plan
-from rltui.core.experiment.states import ComponentState
+from rltui.core.experiment.states import ComponentState, Reason
 from rltui.errors import ConfigError
 from rltui.ui import text
 from rltui.ui.knob_values import scaled, stepped, typed_value
@@ -82,6 +82,10 @@ def test_header_has_no_stale_figures() -> None:  # B4
     failed = with_state(running.replace(components=(*running.components[:-1], trainer)))
     done = done_status()
     assert "✓ done · inference still up" in header_line(done, 100).plain
+    several = done.replace(reason=Reason("still_up", "inference and env-eval-reverse-text still up"))
+    narrow = header_line(several, 60)
+    assert "✓ done · inference and e…" in narrow.plain
+    assert narrow.cell_length == 60
     for status in (done, failed, running.replace(state="stopped")):
         line = header_line(status, 200).plain
         assert "tok/s" not in line
@@ -125,6 +129,7 @@ def test_a_run_of_others_that_does_not_learn_says_so() -> None:
     assert "⚠ reward collapsed" in line
 
 
+@pytest.mark.usefixtures("own_user")
 def test_the_command_line_tells_where_to_go_back_to_once() -> None:
     lines = as_text(unwell_status().to_plain(), NOW).splitlines()[2:6]
     heads = ("  ⚠ reward collapsed: ", "  ⚠ KL out of range: ", "    back to ", "  ◌ trainer waits ")

@@ -20,6 +20,7 @@ STEP = (
 )
 
 
+EVALUATED = "Evaluated reverse-text (Step 20) | 0.1s | Reward 0.8333 | Turns 1.0 | Error 0.0%"
 DICT = "{'loss': 0.447, 'learning_rate': '1e-05', 'reward': 0.25, 'reward/std': 0.1, 'entropy': 0.44}"
 """Of vf-rl's trainer."""
 
@@ -45,6 +46,7 @@ def shortened(message: str, cells: int, lines: NumberLines | None = None) -> str
         (DICT, 78, "loss 0.447 learning_rate 1e-05 reward 0.25 reward/std 0.1 entropy 0.44"),
         (DICT, 72, "loss 0.447 lear 1e-05 rewa 0.25 std 0.1 entr 0.44"),
         (STEP, 20, "Step 13 Time 0.27s Reward 0.8749 Throughput 7817.5 Seq 16.2 Async 1 Max 0"),
+        (EVALUATED, 60, "Evaluated reverse-text Step 20 0.1s Reward 0.8333 Turns 1.0 Error 0.0%"),
         ("Starting in World(rank=0, world_size=1, device=cpu, more=2)", 20, None),
         ("one 1, two 2, three 3", 5, None),
         ("x " * 400 + "1, 2, 3, 4", 5, None),

@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 _SEPARATORS = (" | ", ", ")
-_TOKEN = re.compile(r"\S+")
+_TOKEN = re.compile(r"\([^\s()]+\)|[^\s()]+")
+"""A word; of `(Step 20)` each without its bracket."""
 _DICT_TOKEN = re.compile(r"[^\s{}'\":,]+")
 """The same for Python's `{'loss': 0.4, 'reward': 0.7}`."""
 _NOT_NUMBERS = ("nan", "inf", "-inf", "N/A")
@@ -148,14 +149,16 @@ def _is_number(word: str) -> bool:
 def _shorten(message: str, fields: list[list[_Token]], limits: _Cut) -> Parts:
     shared = Counter(name for field in fields for name in {_name(message, word) for word in field})
     pieces: Parts = []
-    for field in fields:
+    for index, field in enumerate(fields):
+        # The first field says what the line is about.
+        most_names, letters = (limits.words, limits.letters) if index else (len(field), len(message))
         names: list[_Token] = []
         for word in field:
             if not word.is_number:
                 names.append(word)
                 continue
             own = [name for name in names if limits.has_shared or shared[_name(message, name)] == 1]
-            pieces += (_piece(name, message, limits.letters) for name in (own or names)[: limits.words])
+            pieces += (_piece(name, message, letters) for name in (own or names)[:most_names])
             pieces.append(Part(word.start, word.stop))
             names = []
     return pieces

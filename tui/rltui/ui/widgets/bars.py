@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -60,6 +60,10 @@ _TO_METRICS, _TO_EVENTS = "show_screen('metrics')", "show_screen('events')"
 _NAME = " rltui "
 _SEPARATOR = SEPARATOR[0]
 """None stands in front of the first part."""
+_STATE = 1
+"""Rank of the state, and of what goes only after all else: the step, and what is wrong."""
+_LEAST_STATE_CELLS = 10
+"""Room for the word of a state and its sign."""
 
 
 def _header_parts(status: Status, width: int, *, access: str, host: str, graph: bool) -> list[HeaderPart]:
@@ -71,7 +75,7 @@ def _header_parts(status: Status, width: int, *, access: str, host: str, graph: 
     to_trouble = next((f"focus_component({id_!r})" for id_ in status.reason.components), _TO_EVENTS)
     fragments = [
         HeaderPart(0, ((clean_line(name), ""),), _TO_RUNS),
-        HeaderPart(1, ((clean_line(state.text), f"bold {STYLES[state.role or 'faint']}"),), to_trouble),
+        HeaderPart(_STATE, ((clean_line(state.text), f"bold {STYLES[state.role or 'faint']}"),), to_trouble),
     ]
     if status.observed:
         fragments.append(HeaderPart(2, (("observed", FAINT),)))
@@ -96,10 +100,20 @@ def _header_parts(status: Status, width: int, *, access: str, host: str, graph: 
         text = waits_text(clean_line(waits.waits), waits.waits_for, waits.share_frac)
         fragments.append(HeaderPart(5, ((text, FAINT),), _TO_METRICS))
     fragments.append(HeaderPart(8, ((clean_line(status.title or status.framework), FAINT),), _TO_CONFIG))
-    room = width - len(_NAME) + len(_SEPARATOR)
-    while len(fragments) > 1 and sum(fragment.width for fragment in fragments) > room:
-        fragments.remove(max(fragments, key=lambda fragment: fragment.rank))
-    return fragments
+    return _fitting(fragments, width - len(_NAME) + len(_SEPARATOR))
+
+
+def _fitting(parts: list[HeaderPart], room: int) -> list[HeaderPart]:
+    """The parts that `room` cells are enough for. The reason of the state is cut before the state goes."""
+    while (excess := sum(part.width for part in parts) - room) > 0 and len(parts) > 1:
+        last = max(parts, key=lambda part: part.rank)
+        (text, style), *more = last.spans
+        if last.rank == _STATE and len(text) - excess >= _LEAST_STATE_CELLS:
+            cut = truncate(text, len(text) - excess)
+            parts[parts.index(last)] = replace(last, spans=((cut, style), *more))
+        else:
+            parts.remove(last)
+    return parts
 
 
 def _step_parts(status: Status, bar_width: int) -> list[HeaderPart]:
