@@ -17,6 +17,7 @@ from tests.prime_rl_configs.snapshot import FOLDER, write
 Json = dict[str, Any]
 BASE, DAY = "2026-08-21", "2026-11-01"
 ANY_TABLE: Json = {"type": "object", "additionalProperties": True, "default": {}}
+SOURCES: Json = {"anyOf": [{"type": "array", "items": ANY_TABLE}, {"type": "null"}], "default": None}
 FLAG: Json = {"type": "boolean", "default": False}
 LOSSES: Mapping[str, Mapping[str, float]] = {
     "ipo": {"eps": 0.3, "max_importance_ratio": 1e4},
@@ -103,7 +104,8 @@ def change(schema: Json) -> None:
         cancel_on_new_checkpoint={**FLAG, "default": True},
         tasks_per_minute=whole(None, minimum=1), heartbeat={**ANY_TABLE, "default": None},
     )  # fmt: skip
-    keys("SFTDataConfig").update(columns=ANY_TABLE)
+    keys("EvalsEvalConfig").pop("env_server_base_port", None)
+    keys("SFTDataConfig").update(columns=ANY_TABLE, source=SOURCES)
     keys("ClientConfig").update(wait_for_ready_timeout=whole(3600))
     keys("HeartbeatConfig").update(min_interval={"type": "number", "default": 30.0})
     keys("GCConfig").update(interval=whole(50))
