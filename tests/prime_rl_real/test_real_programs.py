@@ -1,12 +1,11 @@
-"""prime-rl's real programs under rltui, on a CPU.
+"""prime-rl's real programs under rltui, on a CPU: SFT, its checkpoint, RL with a live edit and a rewind.
 
-`make_checkout.py` says how to get them, and what of them is real.
+`make_checkout.py` makes them, and says what of them is real. Tried last with 559b44772 (2026-08-21).
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,145 +13,132 @@ from typing import Any
 import pytest
 from tests.conftest import Box
 from tests.fakes.prime_rl.boxed import PrimeBox
-from tests.fakes.prime_rl.examples import Ports, free_ports
-from tests.prime_rl_real.make_checkout import MODEL, PROGRAMS
+from tests.fakes.prime_rl.examples import free_ports
+from tests.prime_rl_real.configs import ANSWER_TOKENS, eval_text, rl_text, sft_text
+from tests.waiting import retry_until
 
-pytestmark = [pytest.mark.primerl, pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.primerl, pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(3600)]
 
-VARIABLE = "RLTUI_PRIME_RL"
-START_S = 600.0
+START_S = 900.0
 """From `up` to the first step, on a machine of two busy cores; a minute and a half on an idle one."""
-STEP_S = 120.0
+STEP_S = 240.0
+EVALS_LAYOUT = "prime-rl-sft-evals"
+SFT_STEPS = 40
+"""Enough to do better than a random model, too few to be right always, of which RL cannot learn."""
 
 
 @pytest.fixture
-def checkout() -> Path:
-    folder = Path(os.environ.get(VARIABLE, os.devnull)).absolute()
-    needed = [folder / MODEL, *(folder / ".venv/bin" / name for name in PROGRAMS)]
-    if not all(path.exists() for path in needed):
-        pytest.skip(f"{VARIABLE} names no checkout as tests/prime_rl_real/make_checkout.py makes them")
-    return folder
-
-
-@pytest.fixture
-def prime(box: Box, checkout: Path) -> PrimeBox:
-    box.env[VARIABLE] = str(checkout)
-    box.env["UV_NO_SYNC"] = "1"
+def prime(real: Box, checkout: Path) -> PrimeBox:
+    """With the config of an RL run."""
     ports = free_ports()
-    (box.work / "rl.toml").write_text(config_text(checkout, ports))
-    return PrimeBox(box, "C", ports, ("rl.toml",))
+    (real.work / "rl.toml").write_text(rl_text(checkout, ports))
+    return PrimeBox(real, "C", ports, ("rl.toml",))
 
 
-def config_text(checkout: Path, ports: Ports) -> str:
-    """An RL run on the tiny model."""
-    return f"""\
-max_steps = 1000
-seq_len = 128
-
-[model]
-name = "{checkout / MODEL}"
-
-[ckpt]
-interval = 2
-
-[weight_broadcast]
-type = "filesystem"
-
-[rollout_transport]
-type = "filesystem"
-
-[trainer.optim]
-lr = 1e-3
-
-[orchestrator]
-batch_size = 8
-group_size = 4
-env_server_base_port = {ports.env}
-
-[orchestrator.concurrency]
-min_inflight = 8
-max_inflight = 8
-
-[orchestrator.renderer]
-name = "default"
-
-[orchestrator.model.client]
-base_url = "http://localhost:{ports.server}/v1"
-
-[orchestrator.train.sampling]
-max_completion_tokens = 16
-
-[[orchestrator.train.source]]
-name = "reverse-text"
-
-[orchestrator.train.source.env.taskset]
-id = "reverse-text"
-
-[orchestrator.train.source.env.agent.harness]
-id = "null"
-
-[orchestrator.train.source.env.agent.runtime]
-type = "subprocess"
-
-[orchestrator.train.source.serve.pool]
-type = "static"
-num_workers = 1
-
-[inference]
-backend_port = {ports.engine}
-enable_fp32_lm_head = false      # their kernels are for CUDA alone
-enable_fp32_router_logits = false
-
-[inference.env_vars]
-VLLM_CPU_KVCACHE_SPACE = "1"
-
-[inference.server]
-port = {ports.server}
-
-[inference.vllm]
-enforce_eager = true
-max_model_len = 128
-max_num_seqs = 8
-"""
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """What a run's programs wrote of their steps."""
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def rows(prime: PrimeBox) -> list[dict[str, Any]]:
-    """What orchestrator and trainer wrote of their steps."""
-    return [json.loads(line) for line in (prime.output / "metrics.jsonl").read_text().splitlines()]
+def evaluate(box: Box, run: str, *options: str) -> dict[str, Any]:
+    """The newest evaluation of a run, once it is done."""
+    words = ("eval", "run", run, *options, "--examples", "5", "--rollouts", "4")
+    box_run = box.run(*words, "--max-tokens", str(ANSWER_TOKENS), timeout_s=START_S)
+    assert box_run.returncode == 0, box_run.stdout + box_run.stderr
+    found: dict[str, Any] = box.json("eval", run)["evaluations"][-1]
+    assert found["num_examples"] == 5
+    assert found["failed_frac"] == 0
+    return found
 
 
 def test_config_is_valid_for_both(prime: PrimeBox) -> None:
-    done = prime.box.run("check", "rl.toml", "-l", "prime-rl", timeout_s=120)
+    done = prime.box.run("check", "rl.toml", "-l", "prime-rl", timeout_s=START_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("valid by prime-rl (August 2026 on)'s own validators")
     assert "episodes in flight: 8" in done.stdout
 
 
-def test_trains_goes_on_after_a_restart_and_goes_down(prime: PrimeBox) -> None:
+def test_from_sft_over_rl_with_an_edit_and_a_rewind_to_evaluations(prime: PrimeBox, checkout: Path) -> None:
     box = prime.box
+    learned = fine_tune(box, checkout)
+    prime.done("checkpoints", "use", "sft", "last", "--config", "rl.toml", "--yes", timeout_s=START_S)
+    assert f"run/checkpoints/step_{SFT_STEPS}/weights" in prime.config.read_text()
+    assert 0 < learned < 1
+
     prime.up("prime-rl", "--no-wait")
     box.wait_for("inference", "ready", timeout_s=START_S)
     prime.wait_for_steps("trainer", 4, timeout_s=START_S)
-    status = box.status()
+    status = box.status("one")
     assert status["state"] == "running"
     assert status["step"] >= 3
     assert 0 < status["reward"] < 1
+    assert status["orphans"] == []
     assert "Updating policy in-flight to v2" in prime.text("orchestrator")
-    assert {"train/agg/all/agent/reward/mean", "loss/mean"} <= {key for row in rows(prime) for key in row}
+    assert {"train/agg/all/agent/reward/mean", "loss/mean"} <= {
+        key for row in rows(prime.output) for key in row
+    }
+    kept = {
+        name: box.component(name, experiment="one")["pid"] for name in ("inference", "env-train-reverse-text")
+    }
 
-    engine = box.component("inference")["pid"]
-    servers = box.component("env-train-reverse-text")["pid"]
-    prime.done("restart", "-c", "orchestrator", "-c", "trainer", "--yes", timeout_s=START_S)
+    change_batch_size(prime)
+    rewind(prime)
+    assert {name: box.component(name, experiment="one")["pid"] for name in kept} == kept
+    assert box.status("one")["orphans"] == []
+    kinds = Counter(event["kind"] for event in box.json("events", "one", timeout_s=60)["events"])
+    assert kinds["edit"] == 1
+    assert not kinds["crash"]
+
+    trained = evaluate(box, "one", "reverse-text")
+    assert trained["kind"] == "now"
+    assert 0 < trained["mean"] < 1
+    prime.assert_down_leaves_nothing(STEP_S)
+
+
+def fine_tune(box: Box, checkout: Path) -> float:
+    """Run `sft` to its end; the reward of its last checkpoint."""
+    (box.work / "sft.toml").write_text(sft_text(checkout, box.work / "data", max_steps=SFT_STEPS))
+    done = box.run("up", "sft.toml", "-n", "sft", "-o", "sft", "--no-wait", timeout_s=STEP_S)
+    assert done.returncode == 0, done.stderr
+    retry_until(lambda: box.status("sft")["state"] == "done", timeout_s=START_S, interval_s=1)
+    losses = box.json("metrics", "sft", "loss")["series"][0]
+    assert losses["steps"] == list(range(1, SFT_STEPS + 1))
+    assert losses["values"][-1] < losses["values"][0] - 1
+    checkpoints = box.json("checkpoints", "sft")["checkpoints"]
+    assert [(each["step"], each["complete"]) for each in checkpoints] == [
+        (SFT_STEPS // 2, True),
+        (SFT_STEPS, True),
+    ]
+    found = evaluate(box, "sft", "reverse-text", "--from", "last")
+    assert (found["kind"], found["step"]) == ("checkpoint", SFT_STEPS)
+    assert box.run("down", "sft", timeout_s=STEP_S).returncode == 0
+    return float(found["mean"])
+
+
+def change_batch_size(prime: PrimeBox) -> None:
+    """A live edit: the pair that trains starts again from a checkpoint, the engine stays as it is."""
+    prime.done("set", "one", "orchestrator.batch_size=16", "--restart", "--yes", timeout_s=START_S)
     first = prime.wait_for_steps("trainer", 3, attempt=2, timeout_s=START_S)[0]
     assert first > 1
     assert (first - 1) % 2 == 0
-    assert prime.steps("orchestrator", 2)[0] == first
-    assert "cleanup complete (forced)" in prime.text("orchestrator", 1), "finding P4"
-    assert box.component("inference")["pid"] == engine
-    assert box.component("env-train-reverse-text")["pid"] == servers
-    assert box.status()["orphans"] == []
+    retry_until(lambda: prime.steps("orchestrator", 2)[:1] == [first], timeout_s=STEP_S)
+    assert "cleanup complete (forced)" in prime.text("orchestrator", 1)
+    sizes = {row["step"]: row.get("batch/samples") for row in rows(prime.output)}
+    assert sizes
 
-    prime.assert_down_leaves_nothing(STEP_S)
+
+def rewind(prime: PrimeBox) -> None:
+    """Steps after the second are done again; their checkpoints are set aside, not lost."""
+    prime.done(
+        "restart", "one", "--from", "2", "-c", "orchestrator", "-c", "trainer", "--yes", timeout_s=START_S
+    )
+    assert prime.wait_for_steps("trainer", 2, attempt=3, timeout_s=START_S)[:2] == [3, 4]
+    retry_until(lambda: prime.steps("orchestrator", 3)[:1] == [3], timeout_s=STEP_S)
+    document = prime.box.json("checkpoints", "one")
+    assert 4 in document["set_aside"][-1]["steps"]
+    abandoned = prime.box.json("metrics", "one", "loss")["series"][0]
+    assert abandoned["steps"] == sorted(set(abandoned["steps"]))
+    assert abandoned["abandoned"]
 
 
 def test_ends_by_itself_and_goes_on_to_a_later_step(prime: PrimeBox) -> None:
@@ -169,6 +155,34 @@ def test_ends_by_itself_and_goes_on_to_a_later_step(prime: PrimeBox) -> None:
     prime.done("set", "max_steps=3", "--restart", "--yes", timeout_s=START_S)
     box.wait_for("trainer", "exited", timeout_s=START_S)
     assert prime.steps("trainer", 2) == [3]
-    written = Counter(row["step"] for row in rows(prime) if "loss/mean" in row)
+    written = Counter(row["step"] for row in rows(prime.output) if "loss/mean" in row)
     assert written == {1: 1, 2: 1, 3: 1}
     prime.assert_down_leaves_nothing(STEP_S)
+
+
+def test_sft_is_evaluated_while_it_trains(real: Box, checkout: Path) -> None:
+    """Run by parts, so that the engine is the same when the trainer goes on from a checkpoint."""
+    text = sft_text(checkout, real.work / "data", max_steps=20) + eval_text(free_ports())
+    (real.work / "sft.toml").write_text(text)
+    done = real.run(
+        "up", "sft.toml", "-n", "sft", "-o", "sft", "-l", EVALS_LAYOUT, "--no-wait", timeout_s=STEP_S
+    )
+    assert done.returncode == 0, done.stderr
+    real.wait_for("inference", "ready", timeout_s=START_S)
+    engine = real.component("inference")["pid"]
+    retry_until(lambda: real.status("sft")["state"] == "done", timeout_s=START_S, interval_s=1)
+    assert evaluated(real) == [0, 20]
+
+    more = real.run("set", "sft", "max_steps=30", "--restart", "--yes", timeout_s=START_S)
+    assert more.returncode == 0, more.stderr
+    retry_until(lambda: evaluated(real)[-1:] == [30], timeout_s=START_S, interval_s=1)
+    retry_until(lambda: real.status("sft")["state"] == "done", timeout_s=START_S, interval_s=1)
+    assert real.component("inference")["pid"] == engine
+    assert real.run("down", "sft", timeout_s=STEP_S).returncode == 0
+    assert not real.tagged("sft")
+
+
+def evaluated(box: Box) -> list[int]:
+    """Steps of which the run has the reward of its evals."""
+    key = "eval/reverse-text/effective/agent/reward/mean"
+    return sorted(row["step"] for row in rows(box.work / "sft/run") if key in row)

@@ -1,34 +1,31 @@
 """prime-rl's own job script, made by its real `rl`, run by SLURM, with its real programs on a CPU.
 
-`tests/prime_rl_real/make_checkout.py` says how to get them:
+`tests/prime_rl_real/make_checkout.py` makes them:
 
-    RLTUI_PRIME_RL=/opt/prime-rl-cpu pytest -m slurm -n 0 tests/slurm/test_prime_rl.py
+    RLTUI_TEST_PRIME_RL=SOURCE pytest -m slurm -n 0 tests/slurm/test_prime_rl.py
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from tests.conftest import Box
 from tests.fakes.prime_rl.examples import free_ports
-from tests.prime_rl_real.make_checkout import MODEL
-from tests.prime_rl_real.test_real_programs import START_S, VARIABLE, config_text
+from tests.prime_rl_real.configs import rl_text
+from tests.prime_rl_real.conftest import checkout, use_checkout
+from tests.prime_rl_real.test_real_programs import START_S
 from tests.slurm.rig import Rig
 from tests.waiting import retry_until
 
+__all__ = ["checkout"]
 pytestmark = [pytest.mark.slurm, pytest.mark.tmux, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
-def box(cluster_box: Box) -> Box:
-    checkout = Path(os.environ.get(VARIABLE, os.devnull)).absolute()
-    if not (checkout / MODEL).exists():
-        pytest.skip(f"{VARIABLE} names no checkout as tests/prime_rl_real/make_checkout.py makes them")
-    cluster_box.env[VARIABLE] = str(checkout)
-    cluster_box.env["UV_NO_SYNC"] = "1"
-    text = config_text(checkout, free_ports())
+def box(cluster_box: Box, checkout: Path) -> Box:
+    use_checkout(cluster_box, checkout)
+    text = rl_text(checkout, free_ports())
     head, table = f'[slurm]\nproject_dir = "{checkout}"\n', "[deployment]\ngpus_per_node = 2\n"
     (cluster_box.work / "rl.toml").write_text(f"{text}\n{head}\n{table}")
     return cluster_box

@@ -1,4 +1,5 @@
-"""Packages that need CUDA to be installed, as far as importing from them goes: nothing of them computes.
+"""Packages that need CUDA to be installed, as far as importing from them goes: nothing of them computes,
+but for what `REAL` has.
 
 Lies in the site-packages of a checkout for the CPU, where a .pth file imports it.
 """
@@ -51,10 +52,25 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Mock:
-        return Mock(spec.name)
+        module = Mock(spec.name)
+        vars(module).update(REAL.get(spec.name, {}))
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """There is nothing in it."""
+
+
+def clip_grad_norm_(parameters: Any, *, max_norm: float, ep_enabled: bool) -> Any:
+    """torchtitan's, without pipelines and experts."""
+    assert not ep_enabled
+    import torch
+
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+
+
+REAL = {"torchtitan.distributed.utils": {"clip_grad_norm_": clip_grad_norm_}}
+"""What is needed even on a CPU: no release of torchtitan has all that prime-rl imports of its commit."""
 
 
 def _unless_special(name: str) -> Anything:

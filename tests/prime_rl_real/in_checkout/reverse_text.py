@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 import verifiers.v1 as vf
+from sentences_to_reverse import SENTENCES, question
 
 __all__ = ["ReverseText"]
-
-SENTENCES = ("a fast red kite", "no rain today", "seven small boats", "the old clock", "winter is long")
 
 
 class Sentence(vf.TaskData):
@@ -25,6 +24,4 @@ class Reverse(vf.Task[Sentence]):
 class ReverseText(vf.Taskset[Reverse, vf.TasksetConfig]):
     def load(self) -> Iterator[Reverse]:
         for number, text in enumerate(SENTENCES * 20):
-            yield Reverse(
-                Sentence(idx=number, prompt=f"Reverse: {text}", answer=text[::-1]), self.config.task
-            )
+            yield Reverse(Sentence(idx=number, prompt=question(text), answer=text[::-1]), self.config.task)

@@ -175,6 +175,8 @@ class MetricSeries:
         rewards = self._values(names.reward)
         last = max((step for step, values in self.steps.items() if names.reward in values), default=None)
         reward_all = None if last is None else self.steps[last].get(names.reward_all)
+        if reward_all is not None and math.isclose(reward_all, rewards[-1]):  # added in another order
+            reward_all = None
         step_time = self.step_time_s
         remaining = min(max(0, max_steps - self.completed), LARGEST_STEP) if max_steps is not None else None
         eta_s = remaining * step_time if remaining is not None and step_time is not None else None
@@ -182,7 +184,7 @@ class MetricSeries:
             step=self.completed,
             max_steps=max_steps,
             reward=rewards[-1] if rewards else None,
-            reward_all=None if reward_all in rewards[-1:] else reward_all,
+            reward_all=reward_all,
             rewards=rewards,
             curve=self.curve.points(),
             tokens_per_s=self.newest(names.tokens_per_s),
