@@ -76,9 +76,18 @@ RL = [
     Start(3, "17:50:07", "17:56:17", step=18, ready={"orchestrator": 22, "trainer": 22}),
     Start(4, "17:57:13", "18:02:01", step=24, ready={"orchestrator": 22, "trainer": 22}),
 ]  # fmt: skip
+EVALS = [
+    Start(1, "11:08:47", "11:11:33", ready={"online-eval": 13, "trainer": 24}),
+    Start(2, "11:12:08", "11:14:20", step=20, ready={"online-eval": 13, "trainer": 24}),
+]
 RUNS = {
     "sft": ("prime-rl-sft", {"sft": "sft-{}.log"}, SFT),
     "sft that was stopped": ("prime-rl-sft", {"sft": "sftstop-{}.log"}, STOPPED),
+    "sft with evals": (
+        "prime-rl-sft-evals",
+        {"online-eval": "evals-{}.log", "trainer": "evals-trainer-{}.log"},
+        EVALS,
+    ),
     "rl": ("prime-rl", {"orchestrator": "orchestrator-{}.log", "trainer": "trainer-{}.log"}, RL),
 }
 
