@@ -80,6 +80,8 @@ EVALS = [
     Start(1, "11:08:47", "11:11:33", ready={"online-eval": 13, "trainer": 24}),
     Start(2, "11:12:08", "11:14:20", step=20, ready={"online-eval": 13, "trainer": 24}),
 ]
+OPD = [Start(1, "11:19:33", "11:24:02", ready={"orchestrator": 22, "trainer": 22})]
+"""A teacher gives the signal, so that no rollout of any batch is "trainable"."""
 RUNS = {
     "sft": ("prime-rl-sft", {"sft": "sft-{}.log"}, SFT),
     "sft that was stopped": ("prime-rl-sft", {"sft": "sftstop-{}.log"}, STOPPED),
@@ -87,6 +89,11 @@ RUNS = {
         "prime-rl-sft-evals",
         {"online-eval": "evals-{}.log", "trainer": "evals-trainer-{}.log"},
         EVALS,
+    ),
+    "rl with a teacher": (
+        "prime-rl",
+        {"orchestrator": "opd-orchestrator-{}.log", "trainer": "opd-trainer-{}.log"},
+        OPD,
     ),
     "rl": ("prime-rl", {"orchestrator": "orchestrator-{}.log", "trainer": "trainer-{}.log"}, RL),
 }
@@ -110,11 +117,12 @@ class Replay:
             name: SimpleNamespace(
                 lifecycle=SimpleNamespace(state=ComponentState.STARTING),
                 record=SimpleNamespace(started_at=0.0),
+                activity="",
             )
             for name in files
         }
         observation = SimpleNamespace(progress=self.progress, health=health, activities={})
-        processes = SimpleNamespace(run_jobs=lambda: [*self._runners.values()])
+        processes = SimpleNamespace(run_jobs=lambda: [*self._runners.values()], runners=self._runners)
         setup = SimpleNamespace(record=SimpleNamespace(observed=False))
         self.runtime = cast(
             Runtime,

@@ -379,9 +379,10 @@ def test_an_engine_that_stays_behind_is_told_and_nothing_that_follows_from_it() 
     assert served(11, most=9) == served(11, most=None, steps=19) == []
     assert served(0, steps=8, resume=5) == ["weights lag"], "older than what the trainer went on from"
     assert served(6, steps=8, resume=5) == ["mismatch after a resume"]
-    run = figures(LOSS=[0.1] * 30, KL=[0.001] * 30)
-    run.add({"step": 5, "policy/applied": 5}, 0.0)
-    assert words(run) == ["weights lag"], "what a line tells lasts until the next one"
+    for more, found in (({"STALE": [1.0] * 30}, ["weights lag"]), ({}, [])):
+        run = figures(LOSS=[0.1] * 30, KL=[0.001] * 30, **more)
+        run.add({"step": 5, "policy/applied": 5}, 0.0)
+        assert words(run) == found, "a line tells it until the next one; SFT does not wait for its evals"
 
 
 def taught(values: Sequence[float], learning: Learning = DISTILLS, key: str = "ref_kl/mean") -> list[str]:

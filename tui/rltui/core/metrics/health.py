@@ -314,7 +314,7 @@ def _no_signal(case: HealthInputs) -> Symptom | None:
 def _weights_lag(case: HealthInputs) -> Symptom | None:
     """Does the engine sample with weights that are too old, or with those from before a resume?"""
     run = case.run
-    if run.served is None or not run.trained:
+    if run.served is None or not run.trained or not run.collected:  # SFT: its evals take as long as they take
         return None
     version, read_at = run.served
     step = run.trained.steps[-1] if read_at is None else read_at
