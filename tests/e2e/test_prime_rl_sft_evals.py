@@ -64,7 +64,7 @@ def test_cancelled_evaluations_are_no_scores(box: Box) -> None:
     found = {evaluation["step"]: evaluation["mean"] for evaluation in report["training"]}
     assert [found[step] for step in (0, 4, 8, 12)] == [None] * 4, found
     assert found[16] == pytest.approx(0.8), "the last one is finished"
-    assert "cancelled at step 12, 0.800 at step 16" in box.run("eval").stdout
+    assert "while training: 0.800 at step 16, cancelled at 12, " in box.run("eval").stdout
     texts = [event["text"] for event in box.json("events")]
     assert [text.partition(";")[0] for text in texts if "evaluation of" in text][:2] == [
         "evaluation of step 0 on reverse-text was cancelled by a newer checkpoint",

@@ -6,7 +6,8 @@ import pytest
 from tests.fakes.experiment import NOW
 from tests.ui.eval_cases import REPORT
 
-from rltui.views.evaluation import VIEW, compared
+from rltui.core.runs.evals import EvalReport, training_evals
+from rltui.views.evaluation import VIEW, compared, eval_summary
 from rltui.views.table import Arranged
 
 
@@ -26,3 +27,20 @@ def test_the_one_that_a_person_chose_is_what_all_are_compared_with() -> None:
     assert cells["1"].text == "baseline"
     assert cells["4"].text.endswith("▲")
     assert cells["4"].role == "good"
+
+
+def test_evaluations_while_it_trains_are_a_line_for_each_environment_the_newest_first() -> None:
+    metrics = {
+        0: {
+            "eval/a/effective/agent/reward/mean": 0.1,
+            "eval/b/effective/agent/reward/mean": 0.2,
+            "loss": 1.0,
+        },
+        25: {"eval/a/all/cancelled/mean": 0.5},
+        50: {"eval/a/effective/agent/reward/mean": 0.4, "eval/a/all/cancelled/mean": 0.5},
+    }
+    report = EvalReport(experiment="x", training=training_evals(metrics))
+    assert eval_summary(report) == [
+        "a while training: 0.400 at step 50, cancelled at 25, 0.100 at 0",
+        "b while training: 0.200 at step 0",
+    ]

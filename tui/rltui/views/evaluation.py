@@ -185,16 +185,18 @@ _SHOWN = 4
 
 
 def training_lines(report: EvalReport) -> list[str]:
-    """Those of the run itself, a line for each environment: `reverse-text while training: 0.4 at step 25`."""
+    """Those of the run itself, a line for each environment, the newest first: `reverse-text while training:
+    0.412 at step 50, cancelled at 25`.
+    """
     lines = []
     for env in dict.fromkeys(evaluation.env for evaluation in report.training):
         newest = [evaluation for evaluation in report.training if evaluation.env == env][-_SHOWN:]
-        results = [
+        first, *others = (
             ("cancelled" if evaluation.mean is None else f"{evaluation.mean:.3f}", evaluation.step)
-            for evaluation in newest
-        ]
-        texts = ", ".join(f"{result} at step {step}" for result, step in results)
-        lines.append(f"{env} while training: {texts}")
+            for evaluation in reversed(newest)
+        )
+        texts = [f"{first[0]} at step {first[1]}", *(f"{result} at {step}" for result, step in others)]
+        lines.append(f"{env} while training: {', '.join(texts)}")
     return lines
 
 
