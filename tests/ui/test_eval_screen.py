@@ -12,7 +12,7 @@ from tests.ui.eval_cases import REPORT, with_evals
 from textual.pilot import Pilot
 
 from rltui.cli.status_text import as_text
-from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget
+from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget, TrainingEval
 from rltui.errors import UsageError
 from rltui.ui.dialogs.evaluation import EvalDialog, target_of, targets
 from rltui.ui.screens.evals import EvalScreen, eval_rows
@@ -49,6 +49,13 @@ def test_a_chosen_baseline_is_what_all_are_compared_with() -> None:
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
     for each in ("1", "5", "6", "queue:9"):
         assert all(len(line) <= width for line in text_of(each, width))
+
+
+def test_evaluations_while_it_trains_have_a_line_that_fits() -> None:
+    training = tuple(TrainingEval(env="reverse-text", step=step) for step in (100, 200, 300, 400))
+    lines = text_of(None, 78, EvalReport(experiment="x", training=training))
+    assert lines[0].startswith("  reverse-text while training: cancelled at step 400, cancelled at 300, ")
+    assert len(lines[0]) <= 78
 
 
 def test_the_status_tells_of_the_queue() -> None:
