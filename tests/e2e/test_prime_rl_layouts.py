@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import Box
 from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
 from tests.fakes.prime_rl.generation import GENERATIONS, Name
+from tests.fakes.prime_rl.http_client import get
 from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux]
@@ -35,6 +36,15 @@ def test_two_runs_side_by_side(box: Box) -> None:
     prime.wait_for_steps("trainer", before + 2)
     assert box.run("down", "two").returncode == 0
     prime.done("down", "one")
+
+
+@pytest.mark.slow
+def test_server_is_ready_once_its_clients_can_reach_it(box: Box) -> None:
+    """They go through the router, which listens some time after the engine."""
+    prime = prime_box(box, "C")
+    prime.up("prime-rl", "--only", "inference")
+    assert get(f"http://localhost:{prime.ports.server}/v1/models")["data"]
+    prime.assert_down_leaves_nothing()
 
 
 def files_of(folder: Path) -> set[str]:

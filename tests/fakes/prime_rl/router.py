@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
+import time
 import urllib.error
 import urllib.request
 
 from tests.fakes.prime_rl.http_server import Answer, Server
 
 _PASSED = ("/v1/", "/health", "/inference/")
+_POLL_S = 0.1
 
 
 def vllm_router(arguments: list[str]) -> int:
-    """The program `vllm-router`."""
+    """The program `vllm-router`, which listens some time after its engine is healthy."""
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
     engine = options["--worker-urls"]
 
@@ -30,5 +32,8 @@ def vllm_router(arguments: list[str]) -> int:
             return 503, {"detail": str(error)}
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    while hand_on("GET", "/health", b"")[0] != 200:
+        time.sleep(_POLL_S)
+    time.sleep(_POLL_S)
     Server(int(options["--port"]), {}, hand_on).serve_forever()
     return 0
