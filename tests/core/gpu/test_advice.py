@@ -131,6 +131,13 @@ def test_sft_micro_batch_goes_before_the_length() -> None:
     ], "60 is a multiple of 6, not of 7"
 
 
+def test_trainer_of_a_config_for_sft_alone_gets_its_advice() -> None:
+    names = ("data.batch_size", "data.micro_batch_size", "data.seq_len", "model.seq_len")
+    knobs = [knob(f"sft.{name}", 4096, "trainer") for name in names]
+    found = edits(advice(TORCH, *knobs, component="trainer"))
+    assert found == [{"sft.data.micro_batch_size": 2048}, {"sft.data.seq_len": 2048}]
+
+
 def test_vf_rl() -> None:
     both = ("inference", "trainer")
     knobs = (

@@ -60,7 +60,8 @@ def _role_of(failure: MemoryFailure) -> LeverRole | None:
     if "sft" in name:
         return "sft"
     if "train" in name:
-        return "trainer"
+        is_sft = bool(failure.knobs) and all(knob.key.startswith("sft.") for knob in failure.knobs)
+        return "sft" if is_sft else "trainer"
     return "inference" if any(name_part in name for name_part in failure.tables["inference"]) else None
 
 
