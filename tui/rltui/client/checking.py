@@ -164,6 +164,7 @@ def check(
         problems += warnings
         blockers += (*few_devices, *dead_servers)
     is_valid = not any(problem.is_error for problem in problems)
+    problems += _of_earlier_release(framework_of_files, files, config_files) if problems else ()
     return Check(
         valid=is_valid,
         validator=_validator(framework_of_files, files, is_accepted=is_accepted),
@@ -192,6 +193,23 @@ def knobs(config_files: tuple[Path, ...], layout: str | None, framework: str | N
         config_files, framework_of_files, components=components, launched=layout_of_files.launched
     )
     return document.knob_table({})
+
+
+def _of_earlier_release(
+    framework: Framework, files: ConfigFiles, config_files: Sequence[Path]
+) -> tuple[Problem, ...]:
+    """A hint that converts the files, if they are for an earlier release than the one that will read them."""
+    if (migration := framework.migration) is None or not files:
+        return ()
+    source, reader = migration.source([*files.values()]), migration.of_schemas(framework.given.schemas)
+    if reader is None and framework.config.fit([(file.path, file.data) for file in files.values()]) == 0:
+        return ()
+    reader = reader or [known for known in migration.releases if known.framework == framework.id][-1]
+    if source.day >= reader.day:
+        return ()
+    to = f"{registry.family_of(framework.id)}@{reader.name}"
+    command = hints.CONVERT_RELEASE(to=to, files=list(original_files(config_files)))
+    return (Problem(severity="hint", message=f"the config is for {source.words}", mended_by=command),)
 
 
 def _with_instances(layout_file: Path, framework: Framework, files: ConfigFiles) -> Layout:

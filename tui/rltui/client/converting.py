@@ -158,8 +158,8 @@ def _migrated(
     first = done.files[0]
     report = ForeignConfig(
         framework=first.framework,
-        source=f"{done.source.name} ({done.source.title})",
-        target=f"{release.name} ({release.title})",
+        source=done.source.words,
+        target=release.words,
         path=first.path,
         text=first.text,
         files=tuple(

@@ -327,9 +327,9 @@ def refuse_invalid(record: ExperimentRecord) -> None:
     """
     if record.forced:
         return
-    errors: list[Problem] = []
+    problems: tuple[Problem, ...] = ()
     for ask_models in (False, True):
-        report = check(
+        problems = check(
             record.config_paths,
             record.layout_file,
             record.framework,
@@ -338,10 +338,10 @@ def refuse_invalid(record: ExperimentRecord) -> None:
             starting=True,
             inference=record.inference,
             is_lent=bool(record.inference_of),
-        )
-        if not (errors := [problem for problem in report.problems if problem.is_error]):
+        ).problems
+        if not any(problem.is_error for problem in problems):
             return
-    if errors:
-        raise config_error(
-            errors, "nothing was started; fix the file and try again, or start anyway with --force"
-        )
+    if errors := [problem for problem in problems if problem.is_error]:
+        ways = (f"{problem.message}: {problem.mended_by}" for problem in problems if problem.mended_by)
+        fix = next(ways, "fix the file and try again")
+        raise config_error(errors, f"nothing was started; {fix}, or start anyway with --force")

@@ -25,6 +25,10 @@ class ConfigRelease:
     framework: str
     """Id of the framework whose programs read its files."""
 
+    @property
+    def words(self) -> str:
+        return f"{self.name} ({self.title})"
+
 
 @dataclass(frozen=True, slots=True)
 class MigratedFile:
@@ -67,6 +71,8 @@ class Migration:
     """By a name, a date, or a word of the title."""
     roles: Callable[[Parsed], tuple[str, ...] | None]
     """The role of each of some files; `None` if one is none of this framework's."""
+    source: Callable[[Sequence[ConfigFile]], ConfigRelease]
+    """The release that files fit best."""
     migrate: Callable[[Sequence[ConfigFile], ConfigRelease], Migrated]
     """Nothing is written. Raises `ConfigError` if the files are for a later release, or cannot be rewritten
     without loss.

@@ -78,7 +78,8 @@ def _print(report: Check) -> None:
             print(f"→ {blocker.hint}")
     print(f"{report.framework} · layout {report.layout}")
     for problem in report.problems:
-        print(style_line(f"{problem.severity}: {problem.text}"))
+        command = f": {problem.mended_by}" if problem.mended_by else ""
+        print(style_line(f"{problem.severity}: {problem.text}{command}"))
     for share in report.memory:
         print(style_line(f"{'warning' if share.is_bad else 'memory'}: {share.text}"))
         for note in share.notes:

@@ -91,8 +91,8 @@ def refuse_undo(conflicts: Sequence[FileConflict]) -> None:
         keys = [key.key for conflict in conflicts for key in conflict.keys]
         raise ConflictError(
             f"{_files(conflicts)} changed after that edit",
-            details=[f"keys with other values now: {', '.join(keys)}"],
-            hint="nothing was written; set the keys by hand",
+            details=[f"keys with other values now: {', '.join(keys)}"] if keys else (),
+            hint=f"nothing was written; {'set the keys' if keys else 'edit the file'} by hand",
         )
 
 

@@ -182,14 +182,14 @@ def roles_of(parsed: Parsed) -> tuple[str, ...] | None:
 
 
 def of_schemas(schemas: Mapping[str, ConfigSchema]) -> ConfigRelease | None:
-    """The generation whose shipped schemas have the most keys in common with those of a checkout."""
-    distances = {
+    """The generation whose shipped schemas lack the fewest keys of a checkout's; of equals the newest."""
+    lacking = {
         known: sum(
-            len(schema.keys ^ configs.snapshot(known.day, role).keys) for role, schema in schemas.items()
+            len(schema.keys - configs.snapshot(known.day, role).keys) for role, schema in schemas.items()
         )
-        for known in _RELEASES
+        for known in reversed(_RELEASES)
     }
-    return min(distances, key=distances.__getitem__) if schemas else None
+    return min(lacking, key=lacking.__getitem__) if schemas else None
 
 
 def source_of(files: Sequence[ConfigFile], until: str = configs.NEVER) -> ConfigRelease:
@@ -218,18 +218,29 @@ def migrate(files: Sequence[ConfigFile], target: ConfigRelease) -> Migrated:
     source = source_of(files, until=target.day)
     if source.day > target.day:
         raise ConfigError(
-            f"the config is for {source.name} ({source.title}), which is later than {target.name}",
+            f"the config is for {source.words}, which is later than {target.name}",
             hint="a config is only converted to a later generation",
         )
     if len(files) > 1 and source is _RELEASES[0] and target is not source:
         return Migrated(source, target, (_merged(files, target),))
-    return Migrated(source, target, tuple(_migrated(file, source, target) for file in files))
+    roles = [file.role for file in files]
+    return Migrated(
+        source,
+        target,
+        tuple(
+            _migrated(file, source, target, is_overlay=file.role in roles[:index])
+            for index, file in enumerate(files)
+        ),
+    )
 
 
-def _migrated(file: ConfigFile, source: ConfigRelease, target: ConfigRelease) -> MigratedFile:
+def _migrated(
+    file: ConfigFile, source: ConfigRelease, target: ConfigRelease, *, is_overlay: bool
+) -> MigratedFile:
+    """`is_overlay`: it changes values of another file, and leaves the others as they are."""
     is_part = file.role in configs.PARTS
     text = nested(file.text, file.role) if is_part else file.text
-    work = _Work(file.role, edit.parse(text, file.path))
+    work = _Work(file.role, edit.parse(text, file.path), is_overlay=is_overlay)
     work.advance(source.day, target.day)
     if is_part:
         work.keep_within()
@@ -278,11 +289,11 @@ class _Key:
 class _Work:
     """The content of one file, as far as it has come."""
 
-    def __init__(self, role: str, data: Mapping[str, Any]) -> None:
+    def __init__(self, role: str, data: Mapping[str, Any], *, is_overlay: bool = False) -> None:
         """`data` of the file of one program: below its role."""
         self._part = role if role in configs.PARTS else ""
         self._role, self._space = "rl" if self._part else role, "sft." if role == "sft" else ""
-        self._original = data
+        self._original, self._is_overlay = data, is_overlay
         self._keys = [_Key(path, path, value, value) for path, value in _leaves(data)]
         self._tables: dict[Path, Path] = {path: path for path in _tables(data)}
         self._notes: list[KeyChange] = []
@@ -570,7 +581,7 @@ class _Work:
 
     def _defaults(self, before: str, day: str) -> None:
         data = self.data
-        for default in _facts()[1]:
+        for default in () if self._is_overlay else _facts()[1]:
             key = default.key.removeprefix(self._space)
             is_here = default.key.startswith("sft.") == bool(self._space)
             if not (before < default.date <= day and is_here) or value_at(data, key) is not None:
@@ -765,4 +776,6 @@ def _converted(change: Change, value: TomlValue) -> TomlValue:
     return value
 
 
-MIGRATION = Migration(releases=_RELEASES, find=find, roles=roles_of, migrate=migrate, of_schemas=of_schemas)
+MIGRATION = Migration(
+    releases=_RELEASES, find=find, roles=roles_of, source=source_of, migrate=migrate, of_schemas=of_schemas
+)

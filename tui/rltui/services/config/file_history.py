@@ -45,7 +45,9 @@ def recording(
     by: str,
     takes_back: int | None = None,
 ) -> Callable[[], AbstractContextManager[None]]:
-    """What is to surround the write of the files, as `write_changes` takes it."""
+    """What is to surround the write of the files, as `write_changes` takes it. Their whole text is edited: it
+    is undone if nobody has changed it since.
+    """
     histories = [history_of(change.path) for change in changes]
 
     @contextmanager
@@ -55,7 +57,7 @@ def recording(
                 history.contents.save(change.before.content, change.after.content)
                 number = history.now().next_number
                 record = EditRecord(
-                    number=number, action=action, words=words, files=(change.record(),),
+                    number=number, action=action, words=words, files=(change.record().replace(keys={}),),
                     takes_back=takes_back, by=by,
                 )  # fmt: skip
                 edits.enter_context(history.recording(words, record.to_plain()))

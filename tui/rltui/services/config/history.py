@@ -102,10 +102,14 @@ class EditHistory:
         return record, tuple(reasons)
 
     def restored(self, edit: FileEdit, file: ConfigFile) -> ConfigFile | FileConflict:
-        """The file without the edit: byte for byte as before, or key by key where others changed it since."""
+        """The file without the edit: byte for byte as before, or key by key where others changed it since, if
+        the edit was one of keys.
+        """
         content = self.contents.content(edit.before)
         if sha_of(file.content) == edit.after and content is not None:
             return parse_file(file.path, content, file.role)
+        if not edit.keys:
+            return FileConflict(file=file.path)
         before, after = self.values(edit, edit.before), self.values(edit, edit.after)
         theirs = {key: value_at(file.data, key) for key in after}
         if clashes := key_conflicts(after, theirs, before):
