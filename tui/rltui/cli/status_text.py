@@ -23,7 +23,7 @@ from rltui.errors import RltuiError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import BrokenExperiment, name_if_needed
 from rltui.views.component import LINK_SIGN, LOGS, VIEW, ListedComponent, is_long, server_text
-from rltui.views.experiment import badge_of, folder_text, status_cell, step_text
+from rltui.views.experiment import badge_of, folder_text, goal_text, status_cell, step_text
 from rltui.views.orphan import orphan_text
 
 if TYPE_CHECKING:
@@ -221,10 +221,12 @@ def _progress(status: dict[str, Any]) -> str:
     parts += ["observed"] if status.get("observed") else []
     if status["step"]:
         parts.append(f"step {step_text(status['step'], status['max_steps'])}")
-    if status["reward"] is not None:
-        of_all = progress.get("reward_all")
+    if goal := goal_text(status):
+        of_all = progress.get("reward_all") if not progress.get("target") else None
         more = f" ({of_all:.3f} with the rollouts not trained on)" if of_all is not None else ""
-        parts.append(f"reward {status['reward']:.3f}{more}")
+        parts.append(f"{goal}{more}")
+    if (served := progress.get("served")) is not None and status["state"] == "running":
+        parts.append(f"engine serves v{served}")
     left_s = progress.get("eta_s")
     if left_s is not None and status["state"] == "running":
         parts.append(f"ETA {duration(left_s)}")

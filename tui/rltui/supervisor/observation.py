@@ -124,11 +124,7 @@ class Observation:
         """The headline metrics and the issues of health, as of the last poll."""
         concerns = self.health.concerns
         beside = self.progress.curve_of(concept_beside(concerns))
-        more: dict[str, Any] = {"concerns": concerns, "bottleneck": self.health.bottleneck, "beside": beside}
-        if (target := self.health.learning.target) and (curve := self.progress.curve_of(target)) is not None:
-            more["target"] = curve
-        if (served := self.progress.concept_metrics.served) is not None:
-            more["served"] = served[0]
+        more = {"concerns": concerns, "bottleneck": self.health.bottleneck, "beside": beside}
         return self.progress.progress.replace(**more)
 
     def title_details(self, component: str) -> tuple[str, ...]:
@@ -140,7 +136,9 @@ class Observation:
             else ()
         )
         load = activity.facts if activity is not None else ()
-        return (*self.progress.title_details(component), *waits, *load)
+        served = self.progress.series.served if component in self.activities else None
+        weights = () if served is None else (f"weights v{served}",)
+        return (*self.progress.title_details(component), *waits, *weights, *load)
 
     def requests(self) -> int | None:
         """Requests that the inference servers work on; `None` where no server reports them."""
@@ -185,8 +183,6 @@ def _configured_files(setup: Setup) -> RunFiles:
 
 
 _CURVE_POINTS = 200
-_AS_TARGET = {"teacher_kl": ("KL to the teacher", -1), "nll": ("loss on the teacher's tokens", 1)}
-"""Concept → its name for people as what a run learns by, and its sign there."""
 
 
 class ProgressTracker:
@@ -219,8 +215,9 @@ class ProgressTracker:
         self._rows = {component: (0, 0) for _, component in self._owners}
         self._rows_at_start: dict[str, int] = {}
         """Component → its number of rows when its present attempt began."""
-        self._curves: dict[str, tuple[tuple[int, int], Curve | None]] = {}
-        """Concept → number of values and newest step of its curve, and that."""
+        self._curve: Curve | None = None
+        self._curve_state: tuple[str, int, int] | None = None
+        """Concept, number of values and newest step of the curve that was made last."""
         self._non_finite = NonFiniteWatch(self._writer)
         self._cancelled_evals: list[tuple[str, int, float]] = []
 
@@ -232,20 +229,15 @@ class ProgressTracker:
     def curve_of(self, concept: str) -> Curve | None:
         """The curve of a metric; `None` below two values."""
         track = self.concept_metrics.track(concept)
-        state = (len(track), track.steps[-1] if track else 0)
-        if concept not in self._curves or state != self._curves[concept][0]:
+        state = (concept, len(track), track.steps[-1] if track else 0)
+        if state != self._curve_state:
             pairs = zip(track.steps, track.values, strict=True)
-            points = downsample([pair for pair in pairs if math.isfinite(pair[1])], _CURVE_POINTS)
-            metric, curve = metric_names.concept_of(concept), None
+            points = tuple(downsample([pair for pair in pairs if math.isfinite(pair[1])], _CURVE_POINTS))
+            metric = metric_names.concept_of(concept)
+            self._curve_state, self._curve = state, None
             if metric is not None and len(points) > 1:
-                title, sign = _AS_TARGET.get(concept, (metric.title.lower(), 1))
-                curve = Curve(
-                    title=title,
-                    unit=metric.unit,
-                    points=tuple((step, sign * value) for step, value in points),
-                )
-            self._curves[concept] = state, curve
-        return self._curves[concept][1]
+                self._curve = Curve(title=metric.title.lower(), unit=metric.unit, points=points)
+        return self._curve
 
     @property
     def component_names(self) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltui.base.text import duration
+from rltui.base.text import duration, format_number
 from rltui.core.experiment.states import RUN_STATES, Reason, RunBadge
 from rltui.core.runs.state import NO_ANSWER, state_text
 from rltui.errors import ExitCode
@@ -56,6 +56,14 @@ def folder_text(status: Mapping[str, Any]) -> str:
     return (status.get("run_dir") if status.get("observed") else status["output_dir"]) or ""
 
 
+def goal_text(status: Mapping[str, Any]) -> str:
+    """`reward 0.620`, or what a run learns by that has none: `teacher KL 0.031`; empty: unknown."""
+    target = (status.get("progress") or {}).get("target")
+    if target and target["points"]:
+        return f"{target['title']} {format_number(target['points'][-1][1])}"
+    return "" if status["reward"] is None else f"reward {status['reward']:.3f}"
+
+
 VIEW: View[Mapping[str, Any]] = View(
     key=lambda status: str(status["experiment"]),
     columns=(
@@ -67,11 +75,7 @@ VIEW: View[Mapping[str, Any]] = View(
             is_right=True,
             goes=1,
         ),
-        Column(
-            "reward",
-            lambda status, _: "" if status["reward"] is None else f"{status['reward']:.3f}",
-            is_right=True,
-        ),
+        Column("reward", lambda status, _: goal_text(status).removeprefix("reward "), is_right=True),
         Column("age", _age_text, is_right=True),
         Column("framework", lambda status, _: status["framework"] or "", goes=3),
         Column("output folder", lambda status, _: folder_text(status), least=14, cut="start", goes=2),

@@ -26,6 +26,7 @@ from rltui.base.text import (
 from rltui.base.times import date_text
 from rltui.core.config.data import config_value, matching_keys, short_names
 from rltui.core.experiment.states import RUN_STATES
+from rltui.core.metrics.learning import TARGETS
 from rltui.core.metrics.levels import LEVEL_STEPS
 from rltui.core.metrics.names import CONCEPTS, MetricConcept, concept_of
 from rltui.core.runs.row import RunRow
@@ -108,6 +109,8 @@ class RunColumn:
         """
         if (special := _SPECIAL.get(self.id)) is not None:
             return special(row, names)
+        if self.level_of == "reward" and row.target:
+            return goal_text(row)
         if (level := row.levels.get(self.level_of)) is not None:
             return level.text(self.unit).replace(" ", "")
         value = self.value(row, config)
@@ -399,15 +402,23 @@ def config_value_text(key: str, value: object) -> str:
 def run_summary(row: RunRow) -> str:
     """`● running · step 83/200 · reward 0.62 · baseline`, as far as it is known."""
     step = f"step {step_text(row.step, row.max_steps)}" if row.step is not None else ""
-    reward = "" if row.reward is None else f"reward {row.reward:.2f}"
     texts = (
         state_cell(row.state, row.reason).text,
         step,
-        reward,
+        goal_text(row),
         *row.tags,
         "archived" if row.archived_at else "",
     )
     return " · ".join(filter(None, texts))
+
+
+def goal_text(row: RunRow) -> str:
+    """`reward 0.62`, or what it learns by without one: `teacher KL 0.031`; empty: unknown."""
+    if not (target := row.target):
+        return "" if row.reward is None else f"reward {row.reward:.2f}"
+    _, title, sign = TARGETS[target]
+    value = row.levels[target].mean if target in row.levels else row.metrics[target][0]
+    return "" if value is None else f"{title} {format_number(sign * value)}"
 
 
 def run_details(row: RunRow, names: Mapping[str, str]) -> Details:

@@ -28,7 +28,7 @@ from rltui.errors import ConfigError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import BrokenExperiment, experiment_above, listed_experiments
 from rltui.views.component import host_texts
-from rltui.views.experiment import VIEW, exit_code
+from rltui.views.experiment import VIEW, exit_code, goal_text
 
 _COLUMNS = VIEW.named(("name", "state", "step", "reward", "age", "framework", "output folder"))
 _ENDED_RUNS = 5
@@ -246,5 +246,4 @@ class Sentences:
 
 def _steps(status: Mapping[str, Any]) -> str:
     most = f" of {status['max_steps']}" if status["max_steps"] is not None else ""
-    reward = f", reward {status['reward']:.3f}" if status["reward"] is not None else ""
-    return f"step {status['step']}{most}{reward}"
+    return ", ".join(filter(None, (f"step {status['step']}{most}", goal_text(status))))

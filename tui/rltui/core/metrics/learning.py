@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,3 +32,22 @@ class Learning:
         if "reward" in self.signals:
             return ""
         return "nll" if "tokens" in self.signals else "teacher_kl"
+
+
+TARGETS = {
+    "teacher_kl": ("ref_kl/mean", "teacher KL", -1),
+    "nll": ("nll/mean", "loss", 1),
+    "loss": ("loss/mean", "loss", 1),
+}
+"""Concept of what a run without rewards learns by → its key, its name for people, and its sign there."""
+
+
+def target_by_metrics(known: Container[str], *, is_rewarded: bool) -> str:
+    """The concept that a run learns by, as its metrics show; empty: its reward, or nothing is known yet.
+
+    `known`: the concepts with values. `is_rewarded`: some rollout had an advantage.
+    """
+    if is_rewarded:
+        return ""
+    concepts = ("teacher_kl", "nll") if "reward" in known else TARGETS
+    return next((concept for concept in concepts if concept in known), "")

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.experiment.api import Progress
+from rltui.core.experiment.api import Curve, Progress
+from rltui.core.metrics.learning import TARGETS, target_by_metrics
 from rltui.core.metrics.series import DownsampledSeries
 
 HISTORY = 200
@@ -31,6 +32,10 @@ class MetricNames:
     """The reward in its place where an episode has several agents (`core/metrics/seats.py`)."""
     reward_all: str = "train/agg/all/agent/reward/mean"
     """Mean that includes rollouts of which nothing could be learned, which are not trained on."""
+    trainable: tuple[str, ...] = tuple(
+        f"train/agg/effective/{agent}is_trainable/mean" for agent in ("agent/", "")
+    )
+    """Shares of the rollouts that have an advantage."""
     trainer_step: str = "loss/mean"
     """A key that only the trainer's row of a completed step has."""
     tokens_per_s: str = "perf/throughput"
@@ -56,6 +61,20 @@ class MeanOverSteps:
         )
 
 
+_VERSIONS = (("watcher/policy_version", False), ("policy/version", False), ("policy/applied", True))
+
+
+def served_version(row: Mapping[str, Any]) -> tuple[int, bool] | None:
+    """Version of the weights that the engine samples with, N after step N, and whether it lasts until the
+    next row that tells one; `None` if this row does not.
+    """
+    for name, is_lasting in _VERSIONS:
+        value = row.get(name)
+        if type(value) in _NUMBERS and math.isfinite(version := _number(value)):
+            return int(version), is_lasting
+    return None
+
+
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
     """The metrics in a row: its numbers, finite or not, without step and time."""
     values = {
@@ -72,7 +91,7 @@ _NUMBERS = frozenset({float, int})
 """Excludes `bool`."""
 
 
-def _number(value: float) -> float:
+def _number(value: Any) -> float:  # noqa: ANN401 - an int or a float
     """An integer that is too large for a float becomes infinite."""
     try:
         return float(value)
@@ -96,14 +115,23 @@ class MetricSeries:
     """Steps that the trainer has completed."""
     curve: DownsampledSeries = field(default_factory=lambda: DownsampledSeries(_CURVE_POINTS))
     """The reward of the whole run."""
+    targets: dict[str, DownsampledSeries] = field(default_factory=dict)
+    """Concept of what runs without rewards learn by → its values of the whole run."""
+    is_rewarded: bool = False
+    """Some rollout had an advantage."""
+    served: int | None = None
+    """Version of the weights that the engine samples with."""
     _trainer_is_timed: bool = False
     """A row of the trainer has had its step time: those of other programs do not count."""
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add one row. Rows without a step, and values that are no finite numbers, are ignored.
+        """Add one row. Rows without a step, but for the version of the weights, and values that are no finite
+        numbers, are ignored.
 
         A step whose loss is not finite is completed all the same.
         """
+        if (version := served_version(row)) is not None:
+            self.served = version[0]
         number = row.get("step")
         if not isinstance(number, int) or abs(number) > LARGEST_STEP:
             return
@@ -127,6 +155,11 @@ class MetricSeries:
         self.steps.setdefault(step, {}).update(values)
         if self.names.reward in values:
             self.curve.add(step, values[self.names.reward])
+        for concept, (key, _, sign) in TARGETS.items():
+            if key in values:
+                target = self.targets.setdefault(concept, DownsampledSeries(_CURVE_POINTS))
+                target.add(step, sign * values[key])
+        self.is_rewarded = self.is_rewarded or any(values.get(key, 0.0) > 0 for key in self.names.trainable)
         for old in sorted(self.steps)[:-HISTORY]:
             del self.steps[old]
 
@@ -136,6 +169,8 @@ class MetricSeries:
         for void_step in [number for number in self.steps if number > step + 1]:
             del self.steps[void_step]
         self.curve.cut(step + 1)
+        for target in self.targets.values():
+            target.cut(step)
 
     def newest(self, key: str) -> float | None:
         """Value of the highest step that has it."""
@@ -187,10 +222,17 @@ class MetricSeries:
             reward_all=reward_all,
             rewards=rewards,
             curve=self.curve.points(),
+            target=self._target(),
+            served=self.served,
             tokens_per_s=self.newest(names.tokens_per_s),
             step_time_s=step_time,
             eta_s=eta_s if eta_s is not None and 0 <= eta_s < _LONGEST_RUN_S else None,
         )
+
+    def _target(self) -> Curve | None:
+        known = {*self.targets, *(["reward"] if self.curve.points() else [])}
+        concept = target_by_metrics(known, is_rewarded=self.is_rewarded)
+        return Curve(title=TARGETS[concept][1], points=self.targets[concept].points()) if concept else None
 
     def _values(self, key: str) -> tuple[float, ...]:
         """Values of the steps that have it, oldest first."""

@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.base.kinds import is_integer
 from rltui.core.metrics.names import concept_of, env_of, find_all
-from rltui.core.metrics.progress import LARGEST_STEP, numbers
+from rltui.core.metrics.progress import LARGEST_STEP, numbers, served_version
 from rltui.core.metrics.series import SeriesKey, writer_of
 
 _CONCEPTS = (
@@ -39,8 +38,6 @@ take 4 MB an hour at five steps a second.
 """
 _LATEST = 1e11
 """Latest plausible time, in seconds since 1970."""
-_VERSIONS = (("watcher/policy_version", False), ("policy/version", False), ("policy/applied", True))
-"""Names of the version of the weights that sample, and whether one lasts until the next is told."""
 _SURE = 3.0
 """A level must be this many times the deviation around it: rare rewards come and go."""
 
@@ -195,9 +192,8 @@ class RunTracks:
         Of a row without a step only the version of the weights counts. A step that is completed once more
         means that the run went back.
         """
-        for name, is_lasting in _VERSIONS:
-            if is_integer(version := row.get(name)) or (isinstance(version, float) and version.is_integer()):
-                self.served = int(version), None if is_lasting else self._completed
+        if (served := served_version(row)) is not None:
+            self.served = served[0], None if served[1] else self._completed
         number = row.get("step")
         if not isinstance(number, int) or abs(number) > LARGEST_STEP:
             return

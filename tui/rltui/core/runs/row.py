@@ -9,6 +9,7 @@ from typing import Any, Literal, NewType, Self
 
 from rltui.base.kinds import FLAG, INTEGER, LINE, TEXT, TIME, Kind, check_document, list_of
 from rltui.core.experiment.states import Reason, RunState
+from rltui.core.metrics.learning import target_by_metrics
 from rltui.core.metrics.levels import MetricLevel
 from rltui.core.runs.state import FOLDER_DAMAGED, FOLDER_GONE
 
@@ -174,6 +175,12 @@ class RunRow(RunMetadata):
     def is_unreadable(self) -> bool:
         """True if its folder is gone or damaged; the row holds what the index had."""
         return self.reason.code in (FOLDER_GONE, FOLDER_DAMAGED)
+
+    @property
+    def target(self) -> str:
+        """Concept of the metric that it learns by, if it has no reward to learn from."""
+        trainable = self.levels.get("trainable")
+        return target_by_metrics(self.metrics, is_rewarded=trainable is not None and trainable.mean > 0)
 
     @property
     def reward(self) -> float | None:

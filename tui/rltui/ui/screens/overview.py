@@ -211,7 +211,10 @@ class Overview(BaseScreen):
         self.state.status = status
         self.query_one(HeaderBar).status = status
         rewards = self.query_one(RewardCurve)
-        rewards.curve, rewards.beside = status.progress.curve, status.progress.beside
+        target = status.progress.target
+        rewards.title = "reward" if target is None else target.title
+        rewards.curve = status.progress.curve if target is None else target.points
+        rewards.beside = status.progress.beside
         self._share_header()
         self.query_one(OrphanBar).orphans = status.orphans
         self.query_one(ServerBar).servers = status.servers

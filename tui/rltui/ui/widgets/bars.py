@@ -83,7 +83,10 @@ def _header_parts(status: Status, width: int, *, access: str, host: str, graph: 
         fragments.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
     fragments.extend(_step_parts(status, max(8, min(24, width // 8))))
     moves = status.state == "running"
-    if reward is not None:
+    if (target := progress.target) is not None and target.points:
+        value = format_number(target.points[-1][1])
+        fragments.append(HeaderPart(2, ((f"{target.title} ", FAINT), (value, "bold")), _TO_METRICS))
+    elif reward is not None:
         fragments.append(HeaderPart(2, (("reward ", FAINT), (f"{reward:.2f}", "bold")), _TO_METRICS))
         if progress.reward_all is not None:
             of_all = f"all rollouts {progress.reward_all:.2f}"
@@ -260,11 +263,12 @@ def _label(value: float, unit: str) -> str:
 
 
 class RewardCurve(Widget):
-    """The rewards of the whole run, and where there is room another metric; takes no room unless it
-    `is_wanted` and has two points.
+    """The rewards of the whole run, or what it learns by without them, and where there is room another
+    metric; takes no room unless it `is_wanted` and has two points.
     """
 
     curve: reactive[tuple[tuple[int, float], ...]] = reactive(())
+    title: str = "reward"
     beside: reactive[Curve | None] = reactive(None)
     is_wanted: reactive[bool] = reactive(False)
 
@@ -285,8 +289,8 @@ class RewardCurve(Widget):
         if not self.curve:
             return Content("")
         if beside is None or width < _BESIDE_FROM_CELLS:
-            return Content("\n").join(curve_lines(self.curve, width))
-        left = curve_lines(self.curve, width - width // 2)
+            return Content("\n").join(curve_lines(self.curve, width, self.title))
+        left = curve_lines(self.curve, width - width // 2, self.title)
         right = curve_lines(beside.points, width // 2, clean_line(beside.title), beside.unit, FAINT)
         return Content("\n").join(first + second for first, second in zip(left, right, strict=True))
 
