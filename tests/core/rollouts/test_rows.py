@@ -110,6 +110,19 @@ def test_an_episode_without_an_answer_failed_whatever_it_says() -> None:
         assert errors == (("ProviderError: upstream 400: maximum context length is 128",) if failed else ())
 
 
+def test_the_agents_of_an_episode_have_a_reward_each() -> None:
+    def trace(agent: str, *scores: float) -> dict[str, Any]:
+        rewards = {f"r{number}": {"score": score, "weight": 1.0} for number, score in enumerate(scores)}
+        return {"id": agent, "agent": {"name": agent}, "rewards": rewards, "nodes": []}
+
+    traces = [trace("proposer", 0.5), trace("solver", 1.0), trace("solver", 0.0), trace("judge")]
+    sample = rows.episode_sample({"id": "e", "ok": True, "traces": traces}, 0)
+    assert sample.agents == "proposer 0.50, solver 0.50, judge"
+    assert SampleTable([sample])[0].agents == sample.agents
+    alone = rows.episode_sample({"id": "e", "ok": True, "traces": traces[1:3]}, 0)
+    assert alone.agents == ""
+
+
 def test_a_rollout_under_way_says_how_far_it_is() -> None:
     timing: dict[str, Any] = {}
     trace = {"timing": timing, "dispatch": {"task": 1}}

@@ -22,15 +22,18 @@ class Metrics:
             self._path = output / PurePath(generation.metrics).with_name(named)
         self._has_clock = generation.has_attempts
 
-    def row(self, step: int, values: dict[str, float]) -> None:
-        """The latest generation writes rows by the clock besides, without a step."""
+    def row(self, step: int, values: dict[str, float], clock: dict[str, float] | None = None) -> None:
+        """The latest generation writes rows by the clock besides, without a step, with values `clock`."""
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         rows: list[dict[str, object]] = [{"step": step, "time": time.time(), **values}]
         if self._has_clock:
             rows.append(
-                {"step": None, "time": time.time(), "concurrency/max_inflight": 64.0, "producer": "orch"}
-            )
+                {
+                    "step": None, "time": time.time(), "concurrency/max_inflight": 64.0, **(clock or {}),
+                    "producer": "orch",
+                }
+            )  # fmt: skip
         with self._path.open("a") as file:
             file.write("".join(json.dumps(row) + "\n" for row in rows))

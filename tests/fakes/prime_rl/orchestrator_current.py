@@ -139,18 +139,20 @@ class CurrentOrchestrator:
             write_batch(self.generation, self.output, step, int(value_at(self.tree, "num_train_workers", 1)))
         time_s = time.monotonic() - started_at
         behind = step - 1 - self.version
+        shows = switches().shows
+        if "discards" in shows and self.generation.has_attempts:
+            self.out.warning(step_lines.DISCARDED)
         self.out.success(step_lines.orchestrator(self.generation, step, time_s, behind=behind))
-        reward = step_lines.reward(step)
         self.metrics.row(
             step,
             {
-                "train/agg/effective/agent/reward/mean": reward,
+                **step_lines.rollouts(step, shows),
                 "train/agg/effective/num_total_tokens/mean": 99.9,
-                "train/agg/effective/agent/num_total_tokens/mean": 99.9,
                 "progress/tokens": 12800.0,
                 "time/step": time_s,
                 "off_policy/max": float(max(behind, 0)),
             },
+            {"watcher/policy_version": float(self.version)},
         )
         self.step += 1
 
@@ -162,7 +164,8 @@ class CurrentOrchestrator:
     def _take_new_policy(self) -> None:
         newest = max(complete_steps(self.broadcasts, self.generation.markers[0]), default=0)
         if newest > self.version:
-            self.out.info(f"Updating policy in-flight to v{newest}")
+            if not self.generation.has_attempts:  # later at DEBUG alone
+                self.out.info(f"Updating policy in-flight to v{newest}")
             self._update_policy(newest)
 
     def _update_policy(self, version: int) -> None:

@@ -10,6 +10,33 @@ def reward(step: int) -> float:
     return step / (step + 4)
 
 
+DISCARDED = (
+    "Discarded 96/128 episodes (75.0%): stale=80, errored=10, no_signal=6. Review max_off_policy_steps,"
+    " episode errors, and reward signal."
+)
+
+
+def rollouts(step: int, shows: frozenset[str]) -> dict[str, float]:
+    """Metrics of an orchestrator's step, by agent. A judge is not trained: it has none of the batch."""
+    agents = ("player0", "player1") if "seats" in shows else ("agent",)
+    judges = ("judge",) if "seats" in shows else ()
+    row: dict[str, float] = {"train/agg/all/has_error/mean": 0.0, "train/agg/all/cancelled/mean": 0.0}
+    trainable = 0.0 if "teacher" in shows else 0.9
+    for part, names in (("all", (*agents, *judges)), ("effective", agents)):
+        for number, agent in enumerate(names):
+            prefix = f"train/agg/{part}/{agent}"
+            row[f"{prefix}/reward/mean"] = reward(step) if number != 1 else 1 - reward(step)
+            row[f"{prefix}/is_trainable/mean"] = 0.0 if agent in judges else trainable
+            row[f"{prefix}/num_total_tokens/mean"] = 99.9
+    return row
+
+
+def policies(step: int, shows: frozenset[str], *, resumed: bool) -> dict[str, float]:
+    """Metrics of the trainer that compare its policy with the sampler's, and with a teacher's."""
+    row = {"mismatch_kl/all/mean": 0.15 if resumed and "mismatch" in shows else 0.0004}
+    return {**row, "ref_kl/mean": -loss(step)} if "teacher" in shows else row
+
+
 def loss(step: int) -> float:
     """A loss that falls towards 0."""
     return 1.5 / (step + 1)

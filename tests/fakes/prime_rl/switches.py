@@ -22,6 +22,10 @@ class Switches:
     """`orchestrator:3`: this program ends at this step with a traceback."""
     refuse: str
     """`orchestrator.batch_size=96`: a program that reads this value ends with code 1."""
+    shows: frozenset[str]
+    """What the figures of a run show: `discards`, `seats` (several agents), `teacher` (a distillation),
+    `mismatch` (after a resume).
+    """
     gpus: int
     """How many GPUs the launcher finds where `CUDA_VISIBLE_DEVICES` does not say."""
 
@@ -37,5 +41,6 @@ def switches() -> Switches:
         oom_at=read("OOM_AT", ""),
         die_at=read("DIE_AT", ""),
         refuse=read("REFUSE", ""),
+        shows=frozenset(filter(None, read("SHOWS", "").split(","))),
         gpus=int(read("GPUS", "8")),
     )

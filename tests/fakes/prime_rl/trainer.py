@@ -61,11 +61,12 @@ class _Trainer:
         time.sleep(switches().step_s)
         return time.monotonic() - started_at
 
-    def tell(self, step: int, time_s: float) -> None:
+    def tell(self, step: int, time_s: float, *, resumed: bool = False) -> None:
         self.out.success(step_lines.trainer(self.generation, step, time_s))
         self.metrics.row(step, {"perf/throughput": 12345.0, "perf/peak_memory": 34.5})
         self.metrics.row(step, {"optim/lr": 3e-6, "optim/grad_norm": 0.1234})
-        self.metrics.row(step, {"loss/mean": step_lines.loss(step), "entropy/all/mean": 0.5})
+        policies = step_lines.policies(step, switches().shows, resumed=resumed)
+        self.metrics.row(step, {"loss/mean": step_lines.loss(step), "entropy/all/mean": 0.5, **policies})
         self.metrics.row(step, {"time/step": time_s, "time/wait_for_batch": 0.0})
 
     def finish(self, last_step: int, saved: int) -> None:
@@ -149,7 +150,7 @@ class _Current(_Trainer):
             if step != self.max_steps and self.checkpoints.is_due(step):
                 self.checkpoints.save(step, self.out)
                 saved = step
-            self.tell(step, time_s)
+            self.tell(step, time_s, resumed=completed_steps > 0)
             if self.generation.has_attempts:
                 (self.output / "trainer_step").write_text(str(step))
             step += 1

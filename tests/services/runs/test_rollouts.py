@@ -64,6 +64,7 @@ def test_flat_rows(tmp_path: Path, root: str) -> None:
         "max_output_tokens",
         True,
         False,
+        "",
         sample.at,
     )
     opened = source.open(key, sample)

@@ -151,6 +151,7 @@ SAMPLES: View[ListedSample] = View(
         Column("ended", lambda row, _: " ".join(_endings(row.sample)), least=8),
         Column("group", _group_text, least=8, goes=3, brief=lambda row, _: row.sample.group),
         Column("env", lambda row, _: row.sample.env, least=8, goes=4),
+        Column("agents", lambda row, _: row.sample.agents, least=8, goes=6),
     ),
 )
 
@@ -163,6 +164,7 @@ def sample_summary(sample: Sample) -> str:
         f"{sample.output_tokens} tokens" if sample.output_tokens >= 0 else "",
         f"group {sample.group}" if sample.group else "",
         sample.env,
+        sample.agents,
         *_endings(sample),
     ]
     return " · ".join(text for text in texts if text)

@@ -58,7 +58,9 @@ _READ_S = 1.0
 _BATCHES = BATCHES.named(
     ("step", "samples", "reward", "std", "rewards", "groups", "zero std", "truncated", "failed")
 )
-_SAMPLES = SAMPLES.named(("#", "reward", "advantage", "in", "out", "turns", "ended", "group", "env"))
+_SAMPLES = SAMPLES.named(
+    ("#", "reward", "advantage", "in", "out", "turns", "ended", "group", "env", "agents")
+)
 _LONGEST_TEXT = 4000
 """Characters of a message; of a longer one stand its beginning and its end."""
 _WHOLE = "--full, or --export FILE"
@@ -277,7 +279,8 @@ def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: Ar
 def _print_samples(key: BatchKey, table: SampleTable, indices: Sequence[int]) -> None:
     flat = {group.name for group in table.groups() if group.is_flat}
     samples = [ListedSample(index, table[index], table[index].group in flat) for index in indices]
-    print_view(_SAMPLES, samples, 0.0)
+    has_agents = any(sample.sample.agents for sample in samples)
+    print_view(_SAMPLES if has_agents else _SAMPLES[:-1], samples, 0.0)
     if flat:
         print(f"= all rewards of the group are equal, so no gradient: {len(flat)} groups of {key.label}")
 

@@ -419,7 +419,7 @@ def _discarded(case: HealthInputs) -> Symptom | None:
         for why, text in _AGAINST.items()
         if means[why] >= min(_MUCH, means[worst])
     ]
-    shares_text = ", ".join(f"{100 * share:.0f} % {why}" for why, share in means.items())
+    shares_text = ", ".join(f"{100 * share:.0f} % {why}" for why, share in means.items() if share > 0)
     return Symptom(
         "rollouts are discarded",
         steps[0],

@@ -15,6 +15,11 @@ _ONLY = "agent"
 """Name of an agent that is alone."""
 
 
+def without_seat(name: str) -> str:
+    """The name of what a line tells of all agents together, as if there were one."""
+    return name.replace(f"/{_ONLY}/", "/", 1)
+
+
 def with_means_of_seats(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row, and under names without an agent the means over those that are trained.
 

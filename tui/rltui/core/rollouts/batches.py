@@ -66,13 +66,15 @@ class Sample(NamedTuple):
     """Reason of its end; for a live one its stage."""
     truncated: bool = False
     failed: bool = False
+    agents: str = ""
+    """The rewards of its agents, if they are several: `proposer 0.50, solver 0.25`."""
     at: float = math.nan
     """Time of its arrival, epoch seconds."""
 
 
 _NUMBERS = {"where": "q", "reward": "d", "advantage": "d", "input_tokens": "q", "output_tokens": "q",
             "turns": "i", "truncated": "b", "failed": "b", "at": "d"}  # fmt: skip
-_TEXTS = ("group", "task", "env", "stop")
+_TEXTS = ("group", "task", "env", "stop", "agents")
 _FLAGS = ("truncated", "failed")
 _LARGEST = (1 << 31) - 1
 
@@ -91,7 +93,7 @@ class SampleTable:
 
     def append(self, sample: Sample) -> None:
         numbers = self._numbers
-        for text in (sample.group, sample.task, sample.env, sample.stop):
+        for text in (sample.group, sample.task, sample.env, sample.stop, sample.agents):
             if text not in numbers:
                 self._texts.append(text)  # before its number is known: another thread may read
                 numbers[text] = len(self._texts) - 1
@@ -108,7 +110,8 @@ class SampleTable:
         append[9](numbers[sample.stop])
         append[10](sample.truncated)
         append[11](sample.failed)
-        append[12](sample.at)
+        append[12](numbers[sample.agents])
+        append[13](sample.at)
 
     @property
     def texts(self) -> Sequence[str]:

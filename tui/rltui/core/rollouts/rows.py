@@ -109,8 +109,24 @@ def episode_sample(record: Mapping[str, Any], location: int) -> Sample:
         failed=record.get("ok") is False
         or bool(_list(record, "errors"))
         or any(_refusals(trace) for trace in traces),
+        agents=_rewards_by_agent(traces),
         at=_number(_table(info, "arrival").get("time")),
     )
+
+
+def _rewards_by_agent(traces: Iterable[Mapping[str, Any]]) -> str:
+    """Mean reward of each agent, in the order of their first traces; empty unless there are several."""
+    rewards: dict[str, list[float]] = {}
+    for trace in traces:
+        own = rewards.setdefault(_agent(trace), [])
+        if _table(trace, "rewards"):
+            own.append(_reward(trace))
+    texts = (f"{name} {math.fsum(own) / len(own):.2f}" if own else name for name, own in rewards.items())
+    return ", ".join(texts) if len(rewards) > 1 else ""
+
+
+def _agent(trace: Mapping[str, Any]) -> str:
+    return _name(_table(trace, "agent").get("name")) or "agent"
 
 
 def episode_transcript(record: Mapping[str, Any], sample: Sample) -> Transcript:
@@ -120,7 +136,7 @@ def episode_transcript(record: Mapping[str, Any], sample: Sample) -> Transcript:
     details: list[tuple[str, object]] = []
     for trace in traces:
         nodes = _nodes(trace)
-        agent = _name(_table(trace, "agent").get("name")) or "agent"
+        agent = _agent(trace)
         paths = list(_paths(nodes))
         for number, path in enumerate(paths, start=1):
             title = agent if len(traces) > 1 else ""
@@ -170,6 +186,7 @@ def index_sample(row: Mapping[str, Any], location: int) -> Sample:
         _name(get("stop_condition")),
         get("truncated") is True,
         get("ok") is False or _count(get("num_errors")) > 0,
+        "",
         time if type(time) is float else _number(time),
     )
 

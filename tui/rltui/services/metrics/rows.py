@@ -14,7 +14,7 @@ from rltui.base.kinds import is_integer
 from rltui.core.logs.lines import decode_line, plain_text
 from rltui.core.metrics.names import without_cancelled_evals
 from rltui.core.metrics.progress import LARGEST_STEP
-from rltui.core.metrics.seats import with_means_of_seats
+from rltui.core.metrics.seats import with_means_of_seats, without_seat
 from rltui.core.metrics.series import writer_of
 from rltui.frameworks.base import Framework
 from rltui.frameworks.progress import ProgressSide
@@ -273,7 +273,11 @@ class MetricRows:
                 continue
             if step is not None:
                 self._steps[source] = step
-            in_file = {name: value for name, value in row.items() if name in self._names_in_file}
+            in_file = {
+                name: value
+                for name, value in row.items()
+                if name in self._names_in_file or without_seat(name) in self._names_in_file
+            }
             new = {name: value for name, value in row.items() if name == "step" or name not in in_file}
             if new.keys() - {"step"}:
                 yield MetricRow(kind, new, step, source, log, end, text)

@@ -173,9 +173,11 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
     fragments += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
     fragments += [clean_line(sample.stop)] if width >= _MIDDLE else []
     line = Content.assemble(*fragments)
-    env = Content.styled(f"  {clean_line(sample.env)}", FAINT) if sample.env else Content("")
-    if line.cell_length + env.cell_length <= width:
-        line += env
+    for text in (sample.agents, sample.env):  # the first that there is room for
+        more = Content.styled(f"  {clean_line(text)}", FAINT)
+        if text and line.cell_length + more.cell_length <= width:
+            line += more
+            break
     return line.truncate(width, ellipsis=True)
 
 
