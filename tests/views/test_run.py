@@ -7,6 +7,7 @@ import math
 import pytest
 from tests.fakes.runs import run_row, selected
 
+from rltui.core.metrics.levels import MetricLevel
 from rltui.core.runs.row import RunRow
 from rltui.errors import UsageError
 from rltui.views.run import (
@@ -140,6 +141,20 @@ def test_a_run_at_a_glance() -> None:
     run = run_row("x", state="done", step=200, max_steps=200, tags=("baseline",), archived_at=1.0)
     assert run_summary(run).startswith("✓ done · step 200/200")
     assert run_summary(run).endswith("baseline · archived")
+
+
+def test_a_run_without_a_reward_to_learn_from_shows_what_it_learns_by() -> None:
+    def shown(**values: float) -> tuple[str, str]:
+        run = row("x", metrics={name: (value, value) for name, value in values.items()})
+        return run_summary(run).rpartition(" · ")[2], column_of("reward").text(run, now=0.0)
+
+    teacher = {"teacher_kl": -0.03, "reward": 0.4}
+    assert shown(**teacher) == ("teacher KL 0.03", "teacher KL 0.03")
+    assert shown(loss=0.7) == ("loss 0.7", "loss 0.7"), "SFT"
+    assert shown(reward=0.4, loss=0.7) == ("reward 0.40", "0.4")
+    levels = {"trainable": MetricLevel(0.5, None, 1)}
+    run = row("x", metrics={name: (value, value) for name, value in teacher.items()}, levels=levels)
+    assert run_summary(run).endswith("reward 0.40"), "some of its rollouts have advantages"
 
 
 def test_all_that_is_known_of_one_by_labels() -> None:

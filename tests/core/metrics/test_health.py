@@ -426,6 +426,12 @@ def test_in_a_game_of_rivals_a_reward_that_stays_is_no_finding() -> None:
     run = figures(REWARD=[chance.gauss(0.0, 0.02) for _ in range(80)])
     assert words(run) == ["reward is flat"]
     assert words(run, learning=Learning(has_rivals=True)) == []
+    game = RunTracks()
+    for step in range(1, 81):
+        rewards = {f"train/agg/effective/player{seat}/reward/mean": abs(seat - step / 100) for seat in (0, 1)}
+        game.add(with_means_of_seats({"step": step, **rewards}), 0.0)
+    assert game.track("reward").around(80) == 0.5
+    assert words(game) == []
 
 
 def test_gradient_spikes_are_told_when_they_come_often() -> None:

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from rltui.core.metrics.progress import HISTORY, MetricNames, MetricSeries
+from rltui.core.metrics.seats import with_means_of_seats
 
 NAMES = MetricNames()
 
@@ -101,3 +102,51 @@ def test_the_step_time_is_the_trainers() -> None:
         metrics.add({"step": number + 1, NAMES.reward: 0.1, NAMES.step_time: 17.5})
     assert metrics.step_time_s == 90.9
     assert metrics.progress(max_steps=10).eta_s == pytest.approx(7 * 90.9)
+
+
+def test_the_reward_of_several_agents_is_their_mean_without_those_that_are_not_trained() -> None:
+    def row(number: int, **rewards: float) -> dict[str, object]:
+        effective = {f"train/agg/effective/{name}/reward/mean": value for name, value in rewards.items()}
+        trainable = {f"train/agg/all/{name}/is_trainable/mean": 0.5 for name in rewards}
+        judge = {"train/agg/all/judge/is_trainable/mean": 0.0, "train/agg/all/judge/reward/mean": 9.0}
+        return {"step": number, **effective, **trainable, **judge}
+
+    folded = with_means_of_seats(row(1, player0=0.2, player1=0.6))
+    assert folded["train/agg/effective/reward/mean"] == 0.4
+    assert folded["train/agg/all/is_trainable/mean"] == 0.5
+    assert with_means_of_seats({"step": 1, NAMES.reward: 0.2}) == {"step": 1, NAMES.reward: 0.2}
+    metrics = MetricSeries(NAMES)
+    metrics.add(folded)
+    metrics.add(with_means_of_seats(row(2, solver=0.3)))
+    metrics.add(with_means_of_seats(row(3, agent=0.1, user=0.5)))
+    assert metrics.progress(None).rewards == (0.4, 0.3, 0.3)
+
+
+def test_a_run_without_advantages_is_told_by_what_it_learns_from() -> None:
+    def target(*rows: dict[str, float]) -> tuple[str, float] | None:
+        metrics = MetricSeries(NAMES)
+        for number, row in enumerate(rows, 1):
+            metrics.add({"step": number, "loss/mean": 0.7, **row})
+        found = metrics.progress(None).target
+        return None if found is None else (found.title, found.points[-1][1])
+
+    teacher, reward = {"ref_kl/mean": -0.03}, {NAMES.reward: 0.4}
+    trained = {NAMES.trainable[0]: 0.5}
+    assert target(teacher | reward) == ("teacher KL", 0.03)
+    assert target({"nll/mean": 1.2} | reward) == ("loss", 1.2)
+    assert target({}) == ("loss", 0.7), "SFT"
+    assert target(reward) is None
+    assert target(teacher | reward | trained, teacher | reward) is None, (
+        "some of its rollouts have advantages"
+    )
+
+
+def test_the_version_of_the_weights_is_read_from_rows_without_a_step() -> None:
+    metrics = series(1, 2)
+    metrics.add({"step": None, "watcher/policy_version": 2.0, "producer": "orch"})
+    assert metrics.progress(None).served == 2
+    for odd in (None, True, "3", float("nan"), float("inf"), [3]):
+        metrics.add({"step": None, "watcher/policy_version": odd})
+    assert metrics.progress(None).served == 2
+    metrics.add({"step": 3, "policy/applied": 3})
+    assert metrics.progress(None).served == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.fakes.prime_rl import step_lines
 from tests.fakes.prime_rl.generation import Generation
+from tests.fakes.prime_rl.switches import switches
 
 _PROMPT, _ANSWER = "Reverse: abc", "cba"
 
@@ -62,13 +63,16 @@ def _episode(step: int) -> dict[str, object]:
         {"parent": None, "message": {"role": "user", "content": _PROMPT}, "sampled": False},
         {"parent": 0, "message": {"role": "assistant", "content": _ANSWER}, "sampled": True},
     ]
-    trace = {
-        "id": f"t{step}",
-        "agent": {"name": "agent", "trainable": True},
-        "nodes": nodes,
-        "rewards": {"lcs": {"score": step_lines.reward(step), "weight": 1.0}},
-        "info": {"advantage": 0.1},
-        "is_completed": True,
-        "ok": True,
-    }
-    return {"id": f"e{step}", "env": {"name": "reverse-text"}, "ok": True, "errors": [], "traces": [trace]}
+    traces = [
+        {
+            "id": f"t{step}-{agent}",
+            "agent": {"name": agent, "trainable": True},
+            "nodes": nodes,
+            "rewards": {"lcs": {"score": step_lines.reward(step), "weight": 1.0}},
+            "info": {"advantage": 0.1},
+            "is_completed": True,
+            "ok": True,
+        }
+        for agent in (("player0", "player1") if "seats" in switches().shows else ("agent",))
+    ]
+    return {"id": f"e{step}", "env": {"name": "reverse-text"}, "ok": True, "errors": [], "traces": traces}

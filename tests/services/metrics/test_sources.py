@@ -265,3 +265,18 @@ def test_weights_of_a_mean() -> None:
     assert again is not None
     assert again.value == 20.0, "as soon as one does not say, all weigh the same"
     assert series.mean("other") is None
+
+
+def test_what_a_line_tells_of_all_agents_is_not_taken_for_one_more_agent(tmp_path: Path, log: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    rewards = {f"train/agg/effective/player{number}/reward/mean": number / 2 for number in (0, 1)}
+    file.write_text(json.dumps({"step": 1, **rewards}) + "\n")
+    append(
+        log,
+        b"18:15:07 SUCCESS Step 1 |   12.3s | Reward 0.1000 | Trainable 12/12 (100.0%) | Turns 1.0 | Branches"
+        b" 1.0 | Max Off-Policy 9 | Error 0.0% | Cancelled 0.0% | Truncation 1.0%\n",
+    )
+    framework = answering(GENERIC, progress=ProgressSide(log_row=log_row, log_marks=MARKS))
+    rows = MetricRows(MetricSources((file,), framework, logs=lambda: {"orchestrator": log}))
+    names = {name for row in rows.read() for name in row.values if name.endswith("reward/mean")}
+    assert names == {"train/agg/effective/reward/mean", *rewards}

@@ -593,7 +593,7 @@ def _throughput(case: HealthInputs) -> Symptom | None:
 @_rule("flat", "orchestrator", spoils=False)
 def _flat(case: HealthInputs) -> Symptom | None:
     """Has the reward not risen in many steps?"""
-    if case.learning.has_rivals:
+    if case.learning.has_rivals or case.run.has_agents:  # what one gains another may lose
         return None
     return next(filter(None, (_stays(reward, case.limits) for reward in case.rewards)), None)
 

@@ -166,6 +166,8 @@ class RunTracks:
         self.env_rewards: dict[str, tuple[Track, Levels]] = {}
         """Environment → its reward, the mean of its agents, and the levels of that."""
         self.levels = {"reward": Levels(), "tokens_per_s": Levels()}
+        self.has_agents = False
+        """Several agents are trained."""
         self.resumed = 0
         """Steps that were done when the run went on from a checkpoint, or a program of it was started again;
         0: it has not been."""
@@ -268,6 +270,7 @@ class RunTracks:
         if not any(find_all(id_, unknown) for id_ in _CONCEPTS):
             return
         keys = [SeriesKey(source_, name) for source_, names in self._meanings.items() for name in names]
+        self.has_agents = bool(find_all("seat_reward", keys))
         concepts_by_key: dict[SeriesKey, list[str]] = {key: [] for key in keys}
         for id_ in _CONCEPTS:
             concept, best = concept_of(id_), find_all(id_, keys)
