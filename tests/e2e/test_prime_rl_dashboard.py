@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.conftest import Box
-from tests.fakes.prime_rl.boxed import PrimeBox, prime_box
+from tests.fakes.prime_rl.boxed import PrimeBox, prime_box, prime_sft_box
 from tests.fakes.prime_rl.dashboard import Tab
 from tests.fakes.rollouts import write_stream_run
+from tests.fakes.sshd import Sshd, needs_sshd
 from tests.following import follow
 from tests.terminal import Terminal
 from tests.waiting import retry_until
@@ -37,6 +39,26 @@ def notices(box: Box) -> list[str]:
 def url(box: Box) -> str:
     address: str = json.loads((state(box) / "daemon.json").read_text())["url"]
     return address
+
+
+def laptop(box: Box, sshd: Sshd) -> dict[str, str]:
+    """The environment of another user, whose settings name the box."""
+    folders = {
+        f"XDG_{name}": box.root / f"laptop-{name}" for name in ("STATE_HOME", "CONFIG_HOME", "RUNTIME_DIR")
+    }
+    for folder in folders.values():
+        folder.mkdir(mode=0o700)
+    names = [
+        name for name in box.env if name.startswith(("XDG_", "RLTUI_", "TMUX_")) or name in ("HOME", "PATH")
+    ]
+    variables = "".join(f"export {name}='{box.env[name]}'\n" for name in names)
+    program = box.root / "rltui"
+    program.write_text(f'#!/bin/sh\n{variables}cd {box.work}\nexec {sys.executable} -m rltui "$@"\n')
+    program.chmod(0o700)
+    settings = folders["XDG_CONFIG_HOME"] / "rltui" / "settings.toml"
+    settings.parent.mkdir()
+    settings.write_text(f'tour = false\n[hosts.gpubox]\nreach = {sshd.reach}\nrltui = "{program}"\n')
+    return box.env | {name: str(folder) for name, folder in folders.items()}
 
 
 def running_dashboard(prime: PrimeBox) -> str:
@@ -103,3 +125,37 @@ def test_a_run_is_entered_shown_and_taken_back(box: Box) -> None:
     assert listed(box) == []
     assert box.run("runs", "restore", "one").returncode == 0
     assert listed(box) == [str(box.work)]
+
+
+@needs_sshd
+def test_a_laptop_reaches_the_page_through_a_port_of_its_own(box: Box) -> None:
+    prime = prime_sft_box(box, "D", max_steps=4)
+    prime.up("prime-rl-sft")
+    (box.root / "prime-rl-d/.venv/dashboard-extra").touch()
+    prime.done("start", "-c", "dashboard", "--yes", "--wait")
+    address = url(box)
+    sshd = Sshd(box.root / "ssh", "gpubox")
+    try:
+        terminal = Terminal(
+            [sys.executable, "-m", "rltui", "--host", "gpubox"], cwd=box.root, env=laptop(box, sshd)
+        )
+        try:
+            terminal.wait_for("gpubox:one")
+            terminal.press("4")
+            terminal.wait_for("Metrics")
+            terminal.press("O")
+            screen = terminal.wait_for("/#run=run&tab=metrics")
+            own_address = re.search(r"http://localhost:\d+", screen)
+            assert own_address is not None
+            assert own_address[0] != address, "its own port is taken: the box is this machine"
+            tab = Tab(own_address[0])
+            assert tab.shown()["run"] == "run"
+            terminal.press("O")
+            terminal.wait_for("Shown in the dashboard (1 tab)")
+            assert tab.shown()["tab"] == "metrics"
+            tab.close()
+        finally:
+            terminal.close()
+        retry_until(lambda: not sshd.sessions())
+    finally:
+        sshd.close()

@@ -103,4 +103,5 @@ class ExperimentCommands:
         if is_opened:
             self._frontend.notify(f"Opened {clean_line(url)}", markup=False)
         else:
-            self._frontend.post_message(CopyRequested(url))
+            what = f"{clean_line(url)}; open it in a browser"
+            self._frontend.post_message(CopyRequested(url, what))
