@@ -151,6 +151,16 @@ class Box:
         return pids
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_run_of_a_test_is_in_the_own_dashboard() -> Iterator[None]:
+    """prime-rl's list of folders in the home of whoever runs the tests gets none of theirs."""
+    file = Path.home() / ".cache/prime-rl/dashboard/dirs.json"
+    before = file.read_text() if file.exists() else ""
+    yield
+    after = file.read_text() if file.exists() else ""
+    assert after.count(tempfile.gettempdir()) <= before.count(tempfile.gettempdir())
+
+
 @pytest.fixture
 def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user without records, settings and sockets, for tests in this process; these are the folders."""

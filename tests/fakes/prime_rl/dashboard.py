@@ -269,8 +269,10 @@ class Tab:
         assert any(line == "retry: 2000\n" for line in self._lines)
 
     def shown(self) -> dict[str, Any]:
-        """The next command."""
-        line = next(line for line in self._lines if line.startswith("data: "))
+        """The next command; fails if none comes for 20 seconds."""
+        deadline = time.monotonic() + 20
+        while not (line := self._lines.readline()).startswith("data: "):
+            assert time.monotonic() < deadline, "no command came"
         command: dict[str, Any] = json.loads(line.removeprefix("data: "))
         return command
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from rltui.core.rollouts.batches import ABANDONED, ALL, BatchKey
 from rltui.errors import NotFoundError, RltuiError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.dashboard import HAVE_ONE
+from rltui.frameworks.inputs import ConfigFile
+from rltui.frameworks.prime_rl.dashboard import DASHBOARD
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.runs.dashboard import show_in_dashboard
 
@@ -127,7 +130,7 @@ def test_without_one_it_is_said_how_to_get_it(outputs: Path, own_user: Path) -> 
         show(outputs / "one")
     daemon.unlink()
     (outputs.with_name("prime-rl-d") / "src/prime_rl/entrypoints/dashboard.py").unlink()
-    with pytest.raises(UsageError, match="no checkout with one"):
+    with pytest.raises(UsageError, match=r"no checkout near .* has it"):
         show(outputs / "one")
     with pytest.raises(UsageError, match="have no dashboard of their own"):
         show_in_dashboard(record(outputs / "one", "tinyrl"), METRICS, may_add=True)
@@ -143,6 +146,12 @@ def test_a_rollout_has_its_place_by_its_batch_and_its_own_id() -> None:
     assert place_of_rollout(BatchKey("eval"), written) == evaluation
     for key, row in ((BatchKey("live"), written), (BatchKey("train", 3), {"id": "e1"})):
         assert place_of_rollout(key, row) == DashboardPlace(tab="traces")
+
+
+@pytest.mark.parametrize("text", ["", "dashboard = true", "dashboard = false"])
+def test_a_config_may_be_against_it(text: str) -> None:
+    files = {"rl": ConfigFile("rl", "/rl.toml", tomllib.loads(text))}
+    assert DASHBOARD.is_wanted(files) is not text.endswith("false")
 
 
 def test_those_with_a_dashboard_are_named_where_nothing_else_is_known() -> None:

@@ -118,7 +118,7 @@ class RemoteExperiment(Experiment):
         split = urlsplit(url)
         if split.hostname not in _LOOPBACK:
             return url
-        port = await asyncio.to_thread(self._link.forwarded_port, split.port or _HTTP)
+        port = await asyncio.to_thread(self._link.forwards.port, split.port or _HTTP)
         return split._replace(netloc=f"localhost:{port}").geturl()
 
     def pager_command(self, path: str) -> list[str]:

@@ -43,9 +43,15 @@ class RemoteMachine:
         return [*self._with((*_ALIVE, "-t" if terminal else "-T")), self._line(argv)]
 
     def forwarding(self, own_port: int, port: int) -> list[str]:
-        """The command line that makes a port of that machine one of this, while it runs."""
-        options = (*_ALIVE, *_NO_PROMPTS, "-o", "ExitOnForwardFailure=yes")
-        return [*self._with((*options, "-N", "-L", f"localhost:{own_port}:localhost:{port}"))]
+        """The command line that makes a port of that machine one of this, until its stdin ends."""
+        options = (*_ALIVE, *_NO_PROMPTS, "-T", "-o", "ExitOnForwardFailure=yes")
+        return [*self._with((*options, "-L", f"localhost:{own_port}:localhost:{port}")), "cat"]
+
+    def forwarding_no_more(self, own_port: int, port: int) -> list[str]:
+        """The command line that ends that also where it went through a shared connection, which would keep
+        it.
+        """
+        return [*self._with(("-O", "cancel", "-L", f"localhost:{own_port}:localhost:{port}"))]
 
     def without_rltui(self, *output: str) -> RltuiError:
         """The error that there is no rltui, and what to do. `output`: what the shell there says."""

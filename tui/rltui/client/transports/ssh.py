@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
-import socket
 import subprocess
 import threading
 import time
@@ -23,6 +21,7 @@ from rltui.base.kinds import INTEGER, TEXT, TEXTS, Kind, check_document
 from rltui.base.protocol import PROTOCOL_VERSION
 from rltui.base.text import duration
 from rltui.client.experiment import ShutDownError
+from rltui.client.transports.forwards import Forwards
 from rltui.client.transports.frames import (
     LINK_VERSION,
     Frames,
@@ -50,7 +49,6 @@ PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between two attempts to connect; the last one repeats."""
 _HELLO_S = 20.0
 """Seconds for a connection that is made in the background."""
-_FORWARD_POLL_S = 0.05
 _END_S = 2.0
 """Seconds for the other end to end once it is told to."""
 _ERROR_TAIL_BYTES = 4096
@@ -114,8 +112,7 @@ class HostLink:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self.connections = 0
-        self._forwards: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
-        """Port there → the program that forwards it, and its port here."""
+        self.forwards = Forwards(host)
 
     # --- coming and going ---------------------------------------------------------------------------------
 
@@ -161,12 +158,9 @@ class HostLink:
             connection = self._connection
             if connection is None and self._connecting is not None:
                 self._connecting.kill()
-            forwards = [process for process, _ in self._forwards.values()]
-        for process in forwards:
-            process.terminate()
-            process.wait()
         if connection is not None:
             connection.frames.stop()
+        self.forwards.close()
         if self._thread is not None:
             self._thread.join()
 
@@ -218,38 +212,6 @@ class HostLink:
             if take is not None:
                 with decoding(self.host.name):
                     take(_refusal(message.data) if message.kind is PacketKind.ERROR else message)
-
-    def forwarded_port(self, port: int) -> int:
-        """The port of this machine that leads to that of the other, until the link is closed. Blocks.
-
-        Raises:
-            RltuiError: if there is no way; says how a person makes one.
-        """
-        process, own_port = self._forwards.get(port, (None, 0))
-        if process is not None and process.poll() is None:
-            return own_port
-        host, own_port = self.host, _free_port(port)
-        if host.is_ssh:
-            process = subprocess.Popen(
-                host.forwarding(own_port, port),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            with self._lock:
-                self._forwards[port] = process, own_port
-            deadline = time.monotonic() + _HELLO_S
-            while process.poll() is None and time.monotonic() < deadline:
-                if not _is_free(own_port):
-                    return own_port
-                time.sleep(_FORWARD_POLL_S)
-            process.kill()
-        line = shlex.join(["ssh", "-N", "-L", f"{own_port}:localhost:{port}", host.name])
-        raise RltuiError(
-            f"port {port} of {host.name} cannot be reached from here",
-            hint=f"leave this running on this machine, then open http://localhost:{own_port}: {line}",
-        )
 
     # --- how it is ----------------------------------------------------------------------------------------
 
@@ -307,20 +269,6 @@ class HostLink:
         answer: Future[Packet] = Future()
         self.ask(_taker(answer), method, params)
         return answer
-
-
-def _free_port(wanted: int) -> int:
-    """The same one, else another."""
-    if _is_free(wanted):
-        return wanted
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def _taker(future: Future[Packet]) -> Take:

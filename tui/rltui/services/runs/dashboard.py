@@ -100,8 +100,8 @@ def _none_lives(record: ExperimentRecord, framework: Framework, dashboard: Dashb
     )
     if dashboard.trait not in (checkout.traits() or ()):
         return UsageError(
-            f"no {dashboard.title} is running, and no checkout with one is near {record.workspace}",
-            hint="update the checkout: an older one has none",
+            f"{dashboard.title} is not running, and no checkout near {record.workspace} has it",
+            hint="update the checkout: it may be too old",
         )
     by_rltui = hints.START_DASHBOARD(name=name_if_needed(record.name))
     start = f"`{dashboard.start}` there" if record.observed else f"`{by_rltui}`"

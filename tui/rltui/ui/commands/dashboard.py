@@ -26,7 +26,8 @@ class DashboardCommands:
 
     def allows(self, command: str, *arguments: object) -> bool:
         del command, arguments
-        return self._state.status is not None and self._state.status.framework in HAVE_ONE
+        status = self._state.status
+        return status is None or status.framework in HAVE_ONE
 
     def show(self) -> None:
         self._frontend.work(self._show(), changes=False)
