@@ -17,6 +17,8 @@ from rltui.supervisor.component import ComponentRunner
 from rltui.supervisor.config import Config, Setup
 from rltui.supervisor.gpu.placement import Placement, Placer
 
+_NO_ROOM = "serve it on another machine, or lower gpu_memory_utilization of the run's own server"
+
 
 @dataclass(frozen=True, slots=True)
 class PartServers:
@@ -58,7 +60,7 @@ class PartServers:
         ]
         placement = self.placer.find(component, assign, files, beside=later)
         if isinstance(placement, str):
-            raise ConflictError(f"no room for {component}: {placement}", hint="serve it on another machine")
+            raise ConflictError(f"no room for {component}: {placement}", hint=_NO_ROOM)
         assign(placement)
         return True
 

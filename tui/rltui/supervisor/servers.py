@@ -156,16 +156,16 @@ class Servers:
 
     def _report_change(self, server: _WatchedServer, previous: ServerState) -> None:
         url = server.address.url
+        is_own = self._is_expected(server.address.component)  # what happens to that is told of the component
         if server.state == "ready":
             models_text = f", serving {join_words(server.answer.models[:3])}" if server.answer.models else ""
             self._events.journal.add("server", f"{server.id} at {url} answers{models_text}", url=url)
-            if previous == "down" and self._is_in_use():
+            if previous == "down" and self._is_in_use() and not is_own:
                 title = f"{server.id} answers again"
                 self._events.alert(Alert(kind="recovered", severity="information", title=title, text=url))
             return
         condition = "is down" if server.state == "down" else "cannot be used"
         title, text = f"{server.id} (external) {condition}", f"{url}: {server.reason}"
-        is_own = self._is_expected(server.address.component)  # what happens to that is told of the component
         if server.address.needed_for:
             text += f"; {server.address.needed_for} that need it hang{self._remedy(server)}"
         else:
@@ -210,7 +210,7 @@ class Servers:
         """The server without which the component `waiting` cannot go on."""
         for server in self._servers:
             if server.address.needed_for and server.state in ("down", "refused"):
-                text = f"{waiting} waits for {server_fault(server.address, server.state, server.reason)}"
+                text = f"{waiting} waits for {server.id} at {server.address.url} ({server.reason})"
                 return Bottleneck(
                     waits=waiting,
                     waits_for=server.id,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from rltui.base.text import unknown_name
 from rltui.cli.arguments import COMPONENT, JSON, RUN
 from rltui.cli.choosing import Target, show_runs
-from rltui.cli.colour import style
+from rltui.cli.colour import style, style_line
 from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
 from rltui.cli.status_text import row_of
+from rltui.views.component import server_text
 from rltui.views.experiment import status_cell
 
 if TYPE_CHECKING:
@@ -41,11 +42,14 @@ def _show(arguments: Arguments, target: Target) -> int:
     status = row_of(target.record)
     if arguments.json:
         document = run.replace(components=tuple(components)).to_plain()
-        print_json({"name": run.name, "state": status["state"], "reason": status["reason"], **document})
+        live = {"state": status["state"], "reason": status["reason"], "servers": status.get("servers", [])}
+        print_json({"name": run.name, **live, **document})
         return 0
     state = status_cell(status)
     heading = f"{style(run.name, 'head')} · {style(state.text, state.role)}"
-    print("\n".join(_lines(run, components, heading=None if target.components else heading)))
+    servers = () if target.components else status.get("servers", ())
+    lines = _lines(run, components, heading=None if target.components else heading)
+    print("\n".join([*lines, *map(style_line, map(server_text, servers))]))
     return 0
 
 

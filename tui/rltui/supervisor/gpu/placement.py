@@ -63,7 +63,7 @@ class Placer:
                 tried: float | None = share
                 if device.key in later:
                     tried = self._left(device, files, share, beside)
-                for _ in range(2):  # as wanted, then as much as fits
+                for _ in range(3):  # as wanted, then as much as fits, or half
                     if tried is None:
                         break
                     assign(placement := Placement(name, f"{tried:.2f}"))
@@ -75,7 +75,7 @@ class Placer:
                         return placement
                     reasons.append(bad_verdict.text)
                     is_own = bad_verdict.component == component
-                    tried = bad_verdict.suggested_utilization if is_own else None
+                    tried = bad_verdict.suggested_utilization if is_own else tried / 2
             return (
                 f"GPU memory: {reasons[0]}"
                 if reasons
