@@ -55,6 +55,7 @@ def test_a_run_is_looked_at_and_left_alone(box: Box, run: Path) -> None:
         ("inference", ""),
         ("orchestrator", "logs/latest/orchestrator.log"),
         ("trainer", "logs/latest/trainer.log"),
+        ("evals", ""),
         ("envs", ""),
     ]
     assert (status["step"], status["max_steps"]) == (3, 20)
