@@ -6,8 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from rltui.base.toml import edit
+from rltui.base.toml.values import format_value
+from rltui.core.config.data import apply_edits, leaves
 from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.migration import Migrated, MigratedFile
@@ -71,3 +75,56 @@ def test_one_way_to_d_is_that_over_all_generations(case: Path) -> None:
         if migration.source_of(files).day <= release.day:
             files = [again(file) for file in migration.migrate(files, release).files]
     assert files[0].data == edit.parse(direct.text, "")
+
+
+# --- any config ---------------------------------------------------------------------------------------------
+
+
+def example(kind: str, default: object, choices: tuple[str, ...]) -> object:
+    """A value that is not the default, if possible."""
+    if choices:
+        return choices[-1]
+    if default not in (None, {}, []):
+        return default
+    return {"int": 4, "float": 0.5, "bool": True, "str": "text", "list": ["a"]}.get(kind)
+
+
+@st.composite
+def any_config(draw: st.DrawFn) -> tuple[str, str, str]:
+    """Day of a release, role of the file, its text: some keys that it can have, each with comments."""
+    day = draw(st.sampled_from(sorted(configs.DAYS)[:-1]))
+    role = draw(st.sampled_from(["rl", "sft"]))
+    base = {"orchestrator": {}, "trainer": {}, "inference": {}} if role == "rl" else {"data": {"seq_len": 8}}
+    schema = configs.snapshot(day, role)
+    knobs = {knob.key: knob for knob in schema.read(base, role=role).knobs}
+    data: dict[str, object] = dict(base)
+    for key in draw(st.lists(st.sampled_from(sorted(knobs)), min_size=1, max_size=12, unique=True)):
+        value = example(knobs[key].kind, knobs[key].default, knobs[key].choices)
+        if value is not None:
+            data = apply_edits(data, {key: value})
+    assume(schema.misfit_count(data, configs.FREE) == 0)
+    tables: dict[str, list[str]] = {"": [], **{table: [] for table in base}}
+    for key, value in leaves(data):
+        table, _, name = key.rpartition(".")
+        if value != {}:
+            tables.setdefault(table, []).append(f"# above {key}\n{name} = {format_value(value)} # of {key}\n")
+    return (
+        day,
+        role,
+        "".join((f"[{table}]\n" if table else "") + "".join(lines) for table, lines in tables.items()),
+    )
+
+
+@given(any_config())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_config_fits_the_next_release(config: tuple[str, str, str]) -> None:
+    day, role, text = config
+    target = sorted(configs.DAYS)[sorted(configs.DAYS).index(day) + 1]
+    file = ConfigFile(role, "/x/rl.toml", edit.parse(text, ""), content=text.encode())
+    (done,) = migrate([file], target).files
+    assert done.schema.misfit_count(edit.parse(done.text, ""), configs.FREE) == 0, done.text
+    gone = [change.key for change in done.changes if change.kind in ("dropped", "merged")]
+    for key, _ in leaves(file.data):
+        if not any(f"{key}.".startswith(f"{table}.") for table in gone) and f"# of {key}\n" in text:
+            assert f"# of {key}\n" in done.text
+            assert f"# above {key}\n" in done.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from rltui.base.text import count_text
 from rltui.core.config.report import ForeignConfig, KeyChange
@@ -12,11 +13,20 @@ _ORDER = ("moved", "merged", "changed", "set", "dropped", "default")
 
 
 def conversion_lines(report: ForeignConfig) -> Iterator[str]:
-    """One per key, then the summary."""
+    """What was done to the keys, with reasons and advice below them, then the summary."""
     if report.source and report.source != report.target:
         yield f"from {report.source} to {report.target}"
-    for change in sorted(report.changes, key=lambda change: _ORDER.index(change.kind)):
-        yield _line(change)
+    changes = sorted(report.changes, key=lambda change: _ORDER.index(change.kind))
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for change in changes:
+        reason = (change.kind, change.why, change.todo, ", ".join(filter(None, (change.date, change.commit))))
+        file = f" in {Path(change.file).name}" if len(report.files) > 1 else ""
+        groups.setdefault(reason, []).append(f"{change.kind}: {_names(change)}{file}")
+    for (_, why, todo, origin), lines in groups.items():
+        yield from lines
+        yield f"  {why}{f' ({origin})' if origin else ''}"
+        if todo:
+            yield f"  → {todo}"
     yield from (f"note: {note}" for note in report.notes)
     yield from (f"{problem.severity}: {problem.text}" for problem in report.problems)
     counts = Counter[str](change.kind for change in report.changes)
@@ -32,12 +42,8 @@ def conversion_lines(report: ForeignConfig) -> Iterator[str]:
         yield "; ".join(parts)
 
 
-def _line(change: KeyChange) -> str:
-    """`dropped: a.b = 1: why; what to do (2026-08-19, 0630b7bff)`."""
-    value = f" = {change.value}" if change.value and change.kind in ("set", "dropped") else ""
-    names = " → ".join(name for name in (change.key, change.to) if name is not None)
-    if change.kind == "changed":
-        value = f": {change.value}"
-    reasons = "; ".join(filter(None, (change.why, change.todo)))
-    origin = ", ".join(filter(None, (change.date, change.commit)))
-    return f"{change.kind}: {names}{value}: {reasons}{f' ({origin})' if origin else ''}"
+def _names(change: KeyChange) -> str:
+    """`a.b → c.d`, with the value that was set, changed or dropped."""
+    names = " → ".join(dict.fromkeys(name for name in (change.key, change.to) if name is not None))
+    sign = ": " if change.kind == "changed" else " = "
+    return f"{names}{sign}{change.value}" if change.value else names

@@ -492,11 +492,12 @@ class _Work:
             key.new = None
             return
         if change.takes == "each" and isinstance(key.value, list):
+            key.new = None
             for index, item in enumerate(key.value):
-                self._add(
-                    _with_indices(_path(change.to), (index,)), item, change.why, change.commit, change.date
-                )
-            key.new, key.merged_with = None, _path(change.to)
+                target = _with_indices(_path(change.to), (index,))
+                if target[:-1] in self._tables.values():
+                    key.merged_with = _path(change.to)
+                    self._add(target, item, change.why, change.commit, change.date)
             return
         if change.to:
             key.new = self._placed(change, path)
@@ -614,6 +615,8 @@ class _Work:
         if key.old is None and (key.new is None or not key.changes):
             return None
         reasons = [change for change in key.changes if change.why]
+        if key.new is None:  # whatever it was called before
+            reasons = reasons[-1:]
         told = {
             "why": "; ".join(dict.fromkeys(change.why for change in reasons)),
             "todo": "; ".join(dict.fromkeys(change.todo for change in reasons if change.todo)),
