@@ -50,13 +50,20 @@ class Box:
     """A run with one server at `address`, whose stand-ins collect alerts and journal entries."""
 
     def __init__(
-        self, address: ServerAddress, *, expected: Collection[str] = (), are_jobs_here: bool = True
+        self,
+        address: ServerAddress,
+        *,
+        expected: Collection[str] = (),
+        are_jobs_here: bool = True,
+        forced: bool = False,
     ) -> None:
         self.alerts: list[Alert] = []
         self.journal: list[str] = []
         self.metrics: list[str] = []
         external = () if address.needed_for else ("inference",)
-        record = ExperimentRecord("one", "/none", "/", (), "/l", "generic", 1.0, external=external)
+        record = ExperimentRecord(
+            "one", "/none", "/", (), "/l", "generic", 1.0, external=external, forced=forced
+        )
         side = (
             ServersSide(further=lambda files: (address,))
             if address.needed_for
@@ -225,6 +232,14 @@ async def test_a_run_is_refused_without_its_teacher(
         assert len(found) == problems, "what it gets besides is not known here"
         assert all("rejects the key in ONE_KEY" in problem.message for problem in found)
         assert "sk-wrong" not in box.everything
+
+
+async def test_who_forces_a_start_is_warned() -> None:
+    box = Box(teacher(f"http://{gone()}/v1"), forced=True)
+    await box.servers.refresh()
+    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    assert problem.severity == "warning"
+    assert box.servers.start_blocker("trainer") is None
 
 
 async def test_a_teacher_of_its_own_is_shown_as_a_component() -> None:

@@ -9,6 +9,7 @@ from tests.frameworks.prime_rl.runs import CONTEXT, of, of_text
 
 from rltui.errors import ConfigError
 from rltui.frameworks import registry
+from rltui.frameworks.prime_rl.endpoints import ROLLOUTS_OF_SPRING
 from rltui.services.experiment import layout_files
 
 MERGED, TODAY = "prime-rl-merged", "prime-rl"
@@ -157,12 +158,24 @@ def test_env_servers_of_others(generation: str, text: str, expected: list[tuple[
 
 def test_those_of_evaluations_during_sft() -> None:
     text = "[model]\nname = 'm'\n[data]\nname = 'd'\n[eval]\n[[eval.source]]\nname = 'a'\nserve = {address = 'tcp://h:1'}\n"
-    (server,) = registry.get(TODAY).servers.further(of(sft=tomllib.loads(text)))
+    files = of(sft=tomllib.loads(text))
+    (server,) = registry.get(TODAY).servers.further(files)
+    assert registry.get(TODAY).launch.instances(files)["env_servers.eval"] == ()
     assert (server.id, server.needed_for, server.key) == (
         "env-eval-a",
         "evals",
         "eval.source.0.serve.address",
     )
+
+
+def test_a_teacher_that_generates_all_rollouts_leaves_no_other_server() -> None:
+    """Its generation refuses [inference] then: a run waited for a server at the default address."""
+    prime, files = (
+        registry.get(MERGED),
+        of_text(RL.replace("[inference]\n", "") + of_spring(ROLLOUTS_OF_SPRING)),
+    )
+    assert prime.servers.addresses(files) == ()
+    assert prime.servers.external(files) == ("inference",)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,8 @@ class PartServers:
     config: Config
     placer: Placer
     runners: Mapping[str, ComponentRunner]
+    further: Callable[[ConfigFiles], tuple[ServerAddress, ...]]
+    """Same as in `ServersSide`."""
 
     @contextmanager
     def planned(self, starts: Collection[str], files: ConfigFiles) -> Iterator[None]:
@@ -65,8 +67,7 @@ class PartServers:
         return True
 
     def _address(self, component: str, files: ConfigFiles) -> ServerAddress | None:
-        servers = self.setup.framework.servers.further(files)
-        return next((server for server in servers if server.component == component), None)
+        return next((server for server in self.further(files) if server.component == component), None)
 
     def _assign(self, address: ServerAddress, files: ConfigFiles, placement: Placement) -> None:
         launcher, name, port = self.config.launcher, address.model or "", port_of(address.url)

@@ -56,7 +56,9 @@ class Runtime:
             tmux=tmux,
         )
         self.placer = Placer(setup, self.config, self.gpu_readings, self.forecaster)
-        self.part_servers = PartServers(setup, self.config, self.placer, self.processes.runners)
+        self.part_servers = PartServers(
+            setup, self.config, self.placer, self.processes.runners, self.servers.further
+        )
         self.events.on_lifecycle(self.part_servers.lifecycle_changed)
         self.gpu_account = GpuAccount(
             record.name,

@@ -27,6 +27,7 @@ from rltui.core.experiment.servers import (
 from rltui.core.metrics.engine import parse_activity
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.launch import ServiceCall
+from rltui.services.config.files import FilesCache
 from rltui.services.experiment.leases import trained_by, training, users_of
 from rltui.services.experiment.probes import query_server, read_exposition
 from rltui.services.experiment.registry import find_experiment, name_if_needed
@@ -76,6 +77,8 @@ class Servers:
         self._observation = observation
         self._events = events
         self._servers: tuple[_WatchedServer, ...] = ()
+        self.further = FilesCache(setup.framework.servers.further)
+        """Same as in `ServersSide`; cheap while the files stay."""
         self._poll_lock = asyncio.Lock()
         self.users: tuple[str, ...] = ()
         """Experiments that use the inference server of this one, as of the last poll."""
@@ -121,7 +124,7 @@ class Servers:
         try:
             addresses = side.addresses(files) if self.is_external else ()
             named = [*zip(server_ids(len(addresses)), addresses, strict=True)]
-            named += [(address.id, address) for address in side.further(files)]
+            named += [(address.id, address) for address in self.further(files)]
         except ConfigError as error:
             self._events.config_error(error)
             return
@@ -203,7 +206,7 @@ class Servers:
                 name = server.address.id or "the inference server"
                 is_passing = server.state != "refused" or self._is_expected(server.address.component)
                 return is_passing, f"{name} at {server.address.url}{reason}"
-        is_known = not self.is_external or any(not server.address.needed_for for server in self._servers)
+        is_known = self._servers or not self.is_external
         return None if is_known else (True, "the address of its inference server")
 
     def bottleneck(self, waiting: str) -> Bottleneck | None:

@@ -23,10 +23,12 @@ _ALGORITHMS = ("orchestrator.train.algo", "orchestrator.algo")
 _SCORES, _GENERATES = "scores rollouts", "generates rollouts"
 _OF_ALGORITHM = {"teacher": _SCORES, "sampling.source": _GENERATES}
 """Frozen model in the table of an algorithm → its work."""
+ROLLOUTS_OF_SPRING = "orchestrator.teacher_rollout_model"
+"""With it, prime-rl of spring refuses [inference], and uses no other server."""
 _OF_SPRING = {
     "orchestrator.teacher": _SCORES,
     "orchestrator.teacher_model": _SCORES,
-    "orchestrator.teacher_rollout_model": _GENERATES,
+    ROLLOUTS_OF_SPRING: _GENERATES,
 }
 """The same before there were algorithms."""
 _TRAIN = ("orchestrator.train.source", "orchestrator.train.env", "orchestrator.env")
@@ -38,19 +40,22 @@ _SPLITS: Mapping[str, tuple[Literal["rollouts", "evals"], Sequence[str]]] = {
 """Split → what needs its env servers, and arrays of its sources in all generations."""
 
 
-def frozen_models(data: Mapping[str, Any], own_ports: Collection[int]) -> tuple[ServerAddress, ...]:
+def frozen_models(
+    data: Mapping[str, Any], own_ports: Callable[[], Collection[int]]
+) -> tuple[ServerAddress, ...]:
     """Each address of a frozen model once, whoever uses it; not those at `own_ports`, where the run itself
-    serves. With the component that can serve it, if the address is this machine's.
+    serves: asked for if there is one. With the component that can serve it, if the address is this machine's.
 
     Raises:
         ConfigError: if one is no address.
     """
     if is_table(data, "teacher_inference") or value_at(data, "deployment.num_teacher_gpus"):
         return ()  # its launcher serves it
-    own_urls = {f"http://{host}:{port}/v1" for host in LOOPBACK_HOSTS for port in own_ports}
+    ports = own_ports() if (models := tuple(_frozen(data))) else ()
+    own_urls = {f"http://{host}:{port}/v1" for host in LOOPBACK_HOSTS for port in ports}
     found: dict[tuple[str, str | None], ServerAddress] = {}
     sources: dict[tuple[str, str | None], list[str]] = {}
-    for key, table, work, source in _frozen(data):
+    for key, table, work, source in models:
         for address in _addresses(key, table, work):
             if address.url not in own_urls:
                 found.setdefault(model := (address.url, address.model), address)

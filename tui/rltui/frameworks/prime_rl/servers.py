@@ -43,7 +43,7 @@ class PrimeRlServers:
         if not files.keys() & {"rl", "orchestrator"} and not ("sft" in files and self.run.has_parts(files)):
             return ()
         chosen, data = self.run.servers, self.run.as_written(files)
-        if not chosen and is_table(data, "inference"):
+        if not chosen and (is_table(data, "inference") or is_table(data, endpoints.ROLLOUTS_OF_SPRING)):
             return ()
         values, g = self.reader.values(files), self.run.generation_of(files)
         key = ("sft." if g.role == "sft" else "") + ports.base_url_key(g, data)
@@ -69,12 +69,17 @@ class PrimeRlServers:
     def further(self, files: ConfigFiles) -> tuple[ServerAddress, ...]:
         """Frozen models, then env servers."""
         data = self.run(files)
-        knobs = ports.knobs(self.run.generation_of(files), data, ())
-        own_ports = [knob.port for knob in knobs if knob.component == "inference"]
+
+        def own_ports() -> list[int]:
+            knobs = ports.knobs(self.run.generation_of(files), data, ())
+            return [knob.port for knob in knobs if knob.component == "inference"]
+
         return (*endpoints.frozen_models(data, own_ports), *endpoints.env_servers(data))
 
     def _absent(self, files: ConfigFiles) -> tuple[str, ...]:
-        """The programs without a file, if each has one of its own."""
+        """The programs without a file, if each has one of its own; inference if a teacher generates all."""
+        if is_table(self.run.as_written(files), endpoints.ROLLOUTS_OF_SPRING):
+            return ("inference",)
         if self.run.generation.has_launchers or "sft" in files:
             return ()
         return tuple(
