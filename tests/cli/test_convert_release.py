@@ -178,4 +178,4 @@ def test_an_old_config_in_a_new_checkout_is_met_with_the_command(
 
 def test_completion_offers_the_releases() -> None:
     words = dict(conversion_targets("prime-rl@", {}))
-    assert words == {f"prime-rl@{known.name}": known.title for known in migration.MIGRATION.releases}
+    assert words == {f"prime-rl@{known.name}": known.title for known in migration.RELEASES}

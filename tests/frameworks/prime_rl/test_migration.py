@@ -71,7 +71,7 @@ def test_each_key_goes_where_the_release_has_it(case: Path, to: str) -> None:
 def test_one_way_to_d_is_that_over_all_generations(case: Path) -> None:
     files = read(sorted(path for path in case.glob("*.toml") if not path.name.startswith("to_")))
     (direct,) = migrate(files, "D").files
-    for release in migration.MIGRATION.releases[1:]:
+    for release in migration.RELEASES[1:]:
         if migration.source_of(files).day <= release.day:
             files = [again(file) for file in migration.migrate(files, release).files]
     assert files[0].data == edit.parse(direct.text, "")

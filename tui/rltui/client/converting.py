@@ -12,7 +12,7 @@ from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.core import hints
 from rltui.core.config.data import apply_edits, leaves
-from rltui.core.config.report import ConvertedFile, ForeignConfig, Problem
+from rltui.core.config.report import ConvertedFile, Equivalence, ForeignConfig, Problem
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
@@ -23,6 +23,7 @@ from rltui.services.config.config_file import parse_file, read_file
 from rltui.services.config.document import ConfigDocument
 from rltui.services.config.file_history import owner_of, recording
 from rltui.services.config.files import detect, load_files, located
+from rltui.services.config.meaning import Meanings
 from rltui.services.config.models import FrameworkModels, informed
 from rltui.services.config.writing import write_changes
 
@@ -147,7 +148,7 @@ def _foreign(
 def _migrated(
     migration: Migration, files: Sequence[ConfigFile], release: ConfigRelease, output: Path | None
 ) -> ConversionPlan:
-    done = migration.migrate(files, release)
+    done = migration.migrate(files, release, None)
     if output is not None:
         if len(done.files) > 1:
             raise UsageError("--output is for one file", hint="without it, each file is written in place")
@@ -173,7 +174,7 @@ def _migrated(
         problems=problems,
         valid=not any(problem.is_error for problem in problems),
         validator=validator,
-        compared="not compared",
+        compared=_compared(migration, files, done),
     )
     in_place = (change for (file, _), change in zip(pairs, changes, strict=True) if not file.is_new)
     return ConversionPlan(
@@ -207,6 +208,16 @@ def _problems(migration: Migration, done: Migrated) -> tuple[tuple[Problem, ...]
     framework = framework.with_schemas({file.role: file.schema for file in done.files})
     problems = located(framework.config.check(files), files)
     return problems, f"the shipped schema of {join_words(framework.config.schema_dates(files))}"
+
+
+def _compared(migration: Migration, files: Sequence[ConfigFile], done: Migrated) -> Equivalence | None:
+    """Whether they mean the same; `None` for several files of one program, which models are not asked for."""
+    after = _together(done.files)
+    if len(after) < len(done.files):
+        return None
+    before = {file.role: file for file in files}
+    with closing(Meanings(migration, registry.get)) as meanings:
+        return meanings.compared(before, done.source, after, done.target, (Path.cwd(), Path.cwd()))
 
 
 def _together(files: Sequence[MigratedFile]) -> ConfigFiles:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from rltui.core.config.equivalence import Moved, Resolved
 from rltui.core.config.report import KeyChange
 from rltui.core.config.schema import ConfigSchema
-from rltui.frameworks.inputs import ConfigFile, Parsed
+from rltui.frameworks.config import ConfigSide
+from rltui.frameworks.inputs import ConfigFile, ConfigFiles, Parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,22 @@ class Migration:
     """The role of each of some files; `None` if one is none of this framework's."""
     source: Callable[[Sequence[ConfigFile]], ConfigRelease]
     """The release that files fit best."""
-    migrate: Callable[[Sequence[ConfigFile], ConfigRelease], Migrated]
+    migrate: Callable[[Sequence[ConfigFile], ConfigRelease, ConfigRelease | None], Migrated]
     """Nothing is written. Raises `ConfigError` if the files are for a later release, or cannot be rewritten
-    without loss.
+    without loss. The last argument is the release that they are for, if that is known; else the one that they
+    fit best counts.
     """
     of_schemas: Callable[[Mapping[str, ConfigSchema]], ConfigRelease | None]
     """The generation of a checkout whose programs have these schemas, by role."""
+    reader: Callable[[Iterable[str], ConfigRelease], str]
+    """Id of the framework whose programs read files of these roles."""
+    by_models: Callable[[Mapping[str, Mapping[str, Any]], ConfigFiles, str], Resolved]
+    """All values of files as the models of a checkout, which is named in words, give them by role."""
+    schemas: Callable[[ConfigFiles, ConfigRelease], Mapping[str, ConfigSchema]]
+    """The shipped schemas of a release for some files, by role."""
+    shipped: Callable[[ConfigSide, ConfigFiles], Resolved]
+    """All values of files as a side that has those schemas reads them."""
+    moved: Callable[[Resolved, ConfigFiles, ConfigRelease, ConfigRelease], Iterable[Moved]]
+    """Where a later release is expected to have each value of an earlier one."""
+    said: Callable[[ConfigFiles], Mapping[str, Any]]
+    """What files set, by the keys of those values."""

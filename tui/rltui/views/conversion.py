@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rltui.base.text import count_text
 from rltui.core.config.report import ForeignConfig, KeyChange
+from rltui.views.equivalence import equivalence_lines
 
 _ORDER = ("moved", "merged", "changed", "set", "dropped", "default")
 
@@ -36,8 +37,8 @@ def conversion_lines(report: ForeignConfig) -> Iterator[str]:
     verdict = "valid" if report.valid else "not valid"
     if report.validator:
         parts.append(f"{verdict} by {report.validator}")
-    if report.compared:
-        parts.append(report.compared)
+    if report.compared is not None:
+        yield from equivalence_lines(report.compared)
     if parts:
         yield "; ".join(parts)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rltui.base.text import count_text
 
 if TYPE_CHECKING:
-    from rltui.core.config.equivalence import Equivalence, ValueDifference
+    from rltui.core.config.report import Equivalence, ValueDifference
 
 
 def equivalence_lines(found: Equivalence) -> list[str]:
@@ -23,7 +23,7 @@ def equivalence_lines(found: Equivalence) -> list[str]:
         f"{meaning}{', '.join(parts)}, by {found.before} and {found.after}{proof}",
         *(_line(item) for item in found.different),
         *(f"  {item.key} = {item.before}: no successor" for item in found.gone),
-        *(f"  {key}: not compared" for key in found.unproven),
+        *([f"  not compared: {', '.join(found.unproven)}"] if found.unproven else []),
     ]
 
 

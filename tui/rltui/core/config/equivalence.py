@@ -7,42 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.base.toml.values import TomlValue, format_key, split_key
-from rltui.base.values import Value
 from rltui.core.config.data import deep_leaves
 from rltui.core.config.knobs import display
-
-
-class ValueDifference(Value):
-    """A value that is another one afterwards, or that nothing there stands for. Texts without secrets."""
-
-    key: str
-    """Its dotted name before."""
-    to: str | None = None
-    """Its name afterwards; `None`: there is none."""
-    before: str = ""
-    after: str = ""
-    is_set: bool = False
-    """The files say it; otherwise it is a default, or follows from others."""
-
-
-class Equivalence(Value):
-    """What is known about the meaning of a converted config."""
-
-    before: str
-    """Who said what the values were, in words."""
-    after: str
-    is_proven: bool = False
-    """Both releases' own models said it; otherwise a shipped schema, as far as it knows."""
-    equal: int = 0
-    """Number of values that are the same."""
-    different: tuple[ValueDifference, ...] = ()
-    gone: tuple[ValueDifference, ...] = ()
-    """Those that are set, and that nothing stands for afterwards."""
-    defaults_gone: int = 0
-    added: int = 0
-    """Number of values that only the later release has."""
-    unproven: tuple[str, ...] = ()
-    """Keys afterwards, or before where there is none, whose value nobody could be asked for."""
+from rltui.core.config.report import Equivalence, ValueDifference
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +31,10 @@ class Resolved:
     """Tables as in the file."""
     by: str
     """Who read them, in words."""
-    day: str
-    """State of the framework that reads them so."""
     is_own: bool
     """The release's own models did."""
     unknown: frozenset[str] = frozenset()
-    """Dotted keys that have no definite value, and keys below them neither."""
+    """Dotted keys of the files that it may not read, nor what is below them."""
 
 
 def equivalence(
@@ -87,8 +52,8 @@ def equivalence(
         if item.was is None and value in (None, _ABSENT):
             continue
         found = ValueDifference(key=item.old, to=item.new, before=_text(item.was, item.old), is_set=is_set)
-        if _is_below(item.old, before.unknown) or (item.new and _is_below(item.new, after.unknown)):
-            unproven += [item.new or item.old]
+        if item.new is not None and _is_below(item.new, after.unknown):
+            unproven.append(item.new)
         elif value is not _ABSENT and _is_same(item.value, value):
             equal += 1
         elif value is not _ABSENT:

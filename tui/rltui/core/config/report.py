@@ -308,6 +308,39 @@ class ConvertedFile(Value):
     """The files that it was made of; its own path, if it is to be written in place."""
 
 
+class ValueDifference(Value):
+    """A value that is another one afterwards, or that nothing there stands for. Texts without secrets."""
+
+    key: str
+    """Its dotted name before."""
+    to: str | None = None
+    """Its name afterwards; `None`: there is none."""
+    before: str = ""
+    after: str = ""
+    is_set: bool = False
+    """The files say it; otherwise it is a default, or follows from others."""
+
+
+class Equivalence(Value):
+    """What is known about the meaning of a converted config."""
+
+    before: str
+    """Who said what the values were, in words."""
+    after: str
+    is_proven: bool = False
+    """Both releases' own models said it; otherwise a shipped schema, as far as it knows."""
+    equal: int = 0
+    """Number of values that are the same."""
+    different: tuple[ValueDifference, ...] = ()
+    gone: tuple[ValueDifference, ...] = ()
+    """Those that are set, and that nothing stands for afterwards."""
+    defaults_gone: int = 0
+    added: int = 0
+    """Number of values that only the later release has."""
+    unproven: tuple[str, ...] = ()
+    """Keys afterwards of which the later release's schema says nothing."""
+
+
 class ForeignConfig(Value):
     """A config written for another framework, or a later release of its own: `rltui convert --to` as JSON."""
 
@@ -330,5 +363,5 @@ class ForeignConfig(Value):
     valid: bool = True
     validator: str = ""
     """Who says so, in words."""
-    compared: str = ""
-    """Whether old and new files mean the same, and who says so, in words."""
+    compared: Equivalence | None = None
+    """Whether old and new files mean the same; `None` for another framework."""

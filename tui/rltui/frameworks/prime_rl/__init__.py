@@ -14,13 +14,22 @@ from rltui.core.config.schema import ConfigSchema
 from rltui.frameworks.answers import unknown
 from rltui.frameworks.base import Framework, Given
 from rltui.frameworks.inputs import ConfigFile
-from rltui.frameworks.prime_rl import configs, derived_values, generation, log_lines, rules, values
+from rltui.frameworks.migration import Migration
+from rltui.frameworks.prime_rl import (
+    configs,
+    derived_values,
+    generation,
+    log_lines,
+    meaning,
+    migration,
+    rules,
+    values,
+)
 from rltui.frameworks.prime_rl.evaluation import evaluation_of
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.gpu_needs import gpu_needs_of
 from rltui.frameworks.prime_rl.launch import PrimeRlLaunch
 from rltui.frameworks.prime_rl.learning import learning_of
-from rltui.frameworks.prime_rl.migration import MIGRATION
 from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.run_settings import WRITERS, run_settings_of
 from rltui.frameworks.prime_rl.servers import PrimeRlServers
@@ -35,6 +44,20 @@ _PROGRESS = ProgressSide(
     phases=log_lines.PHASES,
 )
 """The same in every generation: only the latest writes a metrics file, too."""
+_MIGRATION = Migration(
+    releases=migration.RELEASES,
+    find=migration.find,
+    roles=migration.roles_of,
+    source=migration.source_of,
+    migrate=migration.migrate,
+    of_schemas=migration.of_schemas,
+    reader=migration.reader,
+    by_models=meaning.by_models,
+    schemas=meaning.schemas,
+    shipped=meaning.shipped,
+    moved=meaning.moved,
+    said=meaning.said,
+)
 
 
 def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008 - a value that nobody changes
@@ -53,7 +76,7 @@ def framework(g: Generation, given: Given = Given()) -> Framework:  # noqa: B008
         progress=_PROGRESS,
         failures=log_lines.FAILURES,
         signs=g.signs,
-        migration=MIGRATION,
+        migration=_MIGRATION,
         config=replace(
             reader.side,
             role=partial(configs.role_in, g.id),

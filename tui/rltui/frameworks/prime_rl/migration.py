@@ -25,12 +25,13 @@ from rltui.base.toml.rearrange import (
 )
 from rltui.base.toml.values import TomlValue, format_key, format_value, same_value, split_key
 from rltui.core.config.data import changed_keys, deep_leaves, value_at
+from rltui.core.config.equivalence import Moved
 from rltui.core.config.knobs import display
 from rltui.core.config.report import KeyChange
-from rltui.core.config.schema import ConfigSchema
+from rltui.core.config.schema import ConfigSchema, SchemaHints
 from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFile, Parsed
-from rltui.frameworks.migration import ConfigRelease, Migrated, MigratedFile, Migration
+from rltui.frameworks.migration import ConfigRelease, Migrated, MigratedFile
 from rltui.frameworks.prime_rl import configs
 from rltui.frameworks.prime_rl.values import data_file
 from rltui.frameworks.verifiers.files import is_vf_rl
@@ -134,7 +135,7 @@ def _spread(text: str) -> list[str]:
     ]
 
 
-_RELEASES = (
+RELEASES = (
     ConfigRelease("A", "until January 2026, three files", "2025-09", "2025-12-01", configs.SPLIT),
     ConfigRelease("B", "until August 2026, one file", "2026-02", "2026-04-25", configs.MERGED),
     ConfigRelease("C", "August 2026, run folders", "2026-08-08", "2026-08-21", configs.CURRENT),
@@ -146,21 +147,21 @@ def find(word: str) -> ConfigRelease | None:
     """By its letter, by the day of a schema, by a date in its time, or by words of its title."""
     if word in configs.DAYS:
         return _release_of(word)
-    named = [known for known in _RELEASES if known.name == word.upper()]
+    named = [known for known in RELEASES if known.name == word.upper()]
     if not named and word[:4].isdecimal():
-        named = [known for known in _RELEASES if known.since <= word or known.since.startswith(word)]
+        named = [known for known in RELEASES if known.since <= word or known.since.startswith(word)]
     words = word.lower().replace("-", " ")
     if not named and len(words) > len("may"):
-        named = [known for known in _RELEASES if words in known.title.lower()]
+        named = [known for known in RELEASES if words in known.title.lower()]
     return named[-1] if named else None
 
 
 def _release_of(day: str) -> ConfigRelease:
     """The release of a schema: a generation, or a state within one."""
-    for known in _RELEASES:
+    for known in RELEASES:
         if known.day == day:
             return known
-    letter = next(known for known in _RELEASES if known.framework == configs.generation_of(day))
+    letter = next(known for known in RELEASES if known.framework == configs.generation_of(day))
     return replace(letter, title=f"as of {date.fromisoformat(day):%-d %B %Y}", day=day)
 
 
@@ -187,15 +188,20 @@ def of_schemas(schemas: Mapping[str, ConfigSchema]) -> ConfigRelease | None:
         known: sum(
             len(schema.keys - configs.snapshot(known.day, role).keys) for role, schema in schemas.items()
         )
-        for known in reversed(_RELEASES)
+        for known in reversed(RELEASES)
     }
     return min(lacking, key=lacking.__getitem__) if schemas else None
+
+
+def reader(roles: Iterable[str], release: ConfigRelease) -> str:
+    """Id of the framework whose programs read files of these roles."""
+    return configs.SPLIT if set(roles) <= set(configs.PARTS) else release.framework
 
 
 def source_of(files: Sequence[ConfigFile], until: str = configs.NEVER) -> ConfigRelease:
     """The release that the files fit best: of equals the newest, but not one after a day if possible."""
     if len(files) > 1 and {file.role for file in files} <= set(configs.PARTS):
-        return _RELEASES[0]
+        return RELEASES[0]
     misfits = {
         day: sum(configs.fit(configs.snapshot(day, role), data).strange for role, data in _whole(files))
         for day in configs.DAYS
@@ -209,19 +215,21 @@ def _whole(files: Iterable[ConfigFile]) -> Iterator[tuple[str, Mapping[str, Any]
     return ((file.role, file.data) for file in files)
 
 
-def migrate(files: Sequence[ConfigFile], target: ConfigRelease) -> Migrated:
-    """The files as they would be for a later release; nothing is written.
+def migrate(
+    files: Sequence[ConfigFile], target: ConfigRelease, source: ConfigRelease | None = None
+) -> Migrated:
+    """The files as they would be for a later release; nothing is written. `source`: as in `Migration`.
 
     Raises:
         ConfigError: if they are for a later one already, or cannot be rewritten without loss.
     """
-    source = source_of(files, until=target.day)
+    source = source or source_of(files, until=target.day)
     if source.day > target.day:
         raise ConfigError(
             f"the config is for {source.words}, which is later than {target.name}",
             hint="a config is only converted to a later generation",
         )
-    if len(files) > 1 and source is _RELEASES[0] and target is not source:
+    if len(files) > 1 and source is RELEASES[0] and target is not source:
         return Migrated(source, target, (_merged(files, target),))
     roles = [file.role for file in files]
     return Migrated(
@@ -259,7 +267,7 @@ def _merged(files: Sequence[ConfigFile], target: ConfigRelease) -> MigratedFile:
     path = f"{parts[0].path.rpartition('/')[0]}/rl.toml"
     work = _Work("rl", edit.parse(text, path))
     work.share([file.role for file in parts])
-    work.advance(_RELEASES[0].day, target.day)
+    work.advance(RELEASES[0].day, target.day)
     return work.file(path, tuple(parts), work.text(text, path), target)
 
 
@@ -314,6 +322,11 @@ class _Work:
             if key.old is not None and key.new != key.old
         }
 
+    @property
+    def keys(self) -> tuple[_Key, ...]:
+        """All that it began with, and what was added."""
+        return tuple(self._keys)
+
     def advance(self, after: str, until: str) -> None:
         """Through all releases after one day until another."""
         days = [day for day in sorted(configs.DAYS) if after <= day <= until]
@@ -322,7 +335,7 @@ class _Work:
 
     def share(self, roles: Sequence[str]) -> None:
         """Set what all parts have alike once for all, and how many devices they have."""
-        schema = configs.snapshot(_RELEASES[0].day, "rl")
+        schema = configs.snapshot(RELEASES[0].day, "rl")
         shared = Change(
             date="", key="", why="one key at the top of rl.toml sets it for all parts", commit="34ac60439"
         )
@@ -397,10 +410,9 @@ class _Work:
     def file(
         self, path: str, sources: tuple[ConfigFile, ...], text: str, target: ConfigRelease
     ) -> MigratedFile:
-        framework = configs.SPLIT if self._part else target.framework
         role = self._part or self._role
         return MigratedFile(
-            path, role, sources, text, self._report(), self._moved, framework,
+            path, role, sources, text, self._report(), self._moved, reader([role], target),
             configs.snapshot(target.day, role),
         )  # fmt: skip
 
@@ -601,12 +613,16 @@ class _Work:
 
     def _keep_tables(self, schema: ConfigSchema) -> None:
         """A table that has lost its keys stays if it means something by itself."""
+        data, values = self.data, None
         for path in sorted(self._tables.values(), key=len):
-            name, data = _dotted(path), self.data
+            name = _dotted(path)
             if any(isinstance(key, int) for key in path) or value_at(data, name) is not None:
                 continue
-            if schema.read(data, role=self._role).values.get(name, "") is None:
+            if values is None:  # it takes long
+                values = schema.read(data, role=self._role, hints=SchemaHints(configs.FREE)).values
+            if values.get(name, "") is None:
                 self._keys.append(_Key(None, path, {}, None))
+                data, values = self.data, None
 
     def _change(self, key: _Key) -> KeyChange | None:
         """What has become of a key, in the words of the report; `None`: nothing."""
@@ -779,6 +795,42 @@ def _converted(change: Change, value: TomlValue) -> TomlValue:
     return value
 
 
-MIGRATION = Migration(
-    releases=_RELEASES, find=find, roles=roles_of, source=source_of, migrate=migrate, of_schemas=of_schemas
-)
+# --- values, and where they are expected --------------------------------------------------------------------
+
+
+def moved(
+    values: Mapping[str, Any], role: str, source: ConfigRelease, target: ConfigRelease
+) -> Iterator[Moved]:
+    """Every value of a file as its release reads it, with its place in a later one. One that is not set goes
+    the way of a table.
+    """
+    absent = {key for key, value in deep_leaves(values).items() if value is None}
+    work = _Work(role, _with_tables(values))
+    work.advance(source.day, target.day)
+    for key in work.keys:
+        if key.old is not None:
+            old, new = _dotted(key.old), None if key.new is None else _dotted(key.new)
+            yield Moved(old, new, *((None, None) if old in absent else (key.was, key.value)))
+
+
+def tree_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables of dotted keys. A value that stands for a table which has keys, too, is left out: a switch that
+    turns it on.
+    """
+    paths = {key: _path(key) for key in values}
+    above = {path[:depth] for path in paths.values() for depth in range(1, len(path))}
+    return _tree((path, values[key]) for key, path in paths.items() if path not in above)
+
+
+def is_free(key: str) -> bool:
+    """Whether the package of the environment reads it."""
+    path = _path(key)
+    return any(_pattern(path[:depth]) in configs.FREE for depth in range(1, len(path) + 1))
+
+
+def _with_tables(value: TomlValue) -> TomlValue:
+    if isinstance(value, Mapping):
+        return {key: _with_tables(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_tables(inner) for inner in value]
+    return {} if value is None else value

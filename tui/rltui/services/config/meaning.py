@@ -1,56 +1,97 @@
-"""What config files mean to a release: asked of a checkout near them, else read by the shipped schemas."""
+"""Whether converted config files mean what they meant: both releases' own models are asked, where a checkout
+of them is near, and the shipped schemas stand in for the others.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
 
-from rltui.core.config.equivalence import Resolved
+from rltui.core.config.equivalence import Resolved, equivalence
+from rltui.core.config.report import Equivalence
+from rltui.core.config.schema import ConfigSchema
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
+from rltui.frameworks.migration import ConfigRelease, Migration
 from rltui.services.config.models import FrameworkModels
 from rltui.services.experiment.checkout import NearbyCheckout
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """A release that reads some files."""
+class Meanings:
+    """Asks checkouts; keep it for several files, since a checkout takes seconds to answer first. Close it."""
 
-    framework: Framework
-    """Its models are asked for these files."""
-    day_of: Callable[[Mapping[str, Mapping[str, Any]]], str]
-    """The state of a checkout that has reported these schemas, by role."""
-    is_of: Callable[[str], bool]
-    """Whether a checkout of that state is of this release."""
-    by_models: Callable[[Mapping[str, Mapping[str, Any]], ConfigFiles, str, str], Resolved]
-    shipped: Callable[[ConfigFiles], Resolved]
+    def __init__(self, migration: Migration, framework: Callable[[str], Framework]) -> None:
+        """`framework`: finds one by its id."""
+        self._migration, self._framework = migration, framework
+        self._asked: dict[tuple[str, Path], FrameworkModels] = {}
+        self._releases: dict[tuple[str, Path, tuple[str, ...]], ConfigRelease | None] = {}
+        self._ends = ExitStack()
+        self.reason: str | None = None
+        """Why the models could not be asked about the last files; `None` if they were, or none is near."""
+
+    def compared(
+        self,
+        before: ConfigFiles,
+        source: ConfigRelease,
+        after: ConfigFiles,
+        target: ConfigRelease,
+        workspaces: tuple[Path, Path],
+    ) -> Equivalence:
+        """The files as they were for one release, and as they are for a later one. `workspaces`: where a
+        checkout is looked for, besides near the files.
+        """
+        old = self.of(before, source, workspaces[0])
+        moved = self._migration.moved(old, before, source, target)
+        new = self.of(after, target, workspaces[1])
+        return equivalence(old, new, moved, self._migration.said(before))
+
+    def of(self, files: ConfigFiles, release: ConfigRelease, workspace: Path) -> Resolved:
+        """The values of files, defaults and those that follow from others included."""
+        framework = self._framework(self._migration.reader(files, release))
+        paths = [Path(file.path) for file in files.values()]
+        self.reason = None
+        for folder in _checkouts(framework, paths, workspace):
+            models = self._models(framework, folder)
+            found = self._release(models, framework.id, folder, tuple(files))
+            if found is not None and found.name == release.name and (values := models.values(files)):
+                return self._migration.by_models(values, files, f"the models of {folder}")
+            self.reason = models.reason
+        schemas = self._migration.schemas(files, release)
+        return self._migration.shipped(framework.with_schemas(schemas).config, files)
+
+    def close(self) -> None:
+        """End what was started."""
+        self._ends.close()
+
+    def _release(
+        self, models: FrameworkModels, framework: str, folder: Path, roles: tuple[str, ...]
+    ) -> ConfigRelease | None:
+        """The one whose schemas are most like those of the checkout."""
+        key = (framework, folder, roles)
+        if key not in self._releases:
+            schemas = models.schemas([])
+            near = {role: ConfigSchema(schemas[role]) for role in roles if role in schemas}
+            self._releases[key] = self._migration.of_schemas(near)
+        return self._releases[key]
+
+    def _models(self, framework: Framework, folder: Path) -> FrameworkModels:
+        models = self._asked.get((framework.id, folder))
+        if models is None:
+            models = self._ends.enter_context(closing(FrameworkModels(framework, folder)))
+            self._asked[framework.id, folder] = models
+        return models
 
 
-def resolved(reader: Reader, files: ConfigFiles, workspace: Path) -> Resolved:
-    """The values of files, defaults and those that follow from others included."""
-    paths = [Path(file.path) for file in files.values()]
-    for folder in _checkouts(reader, paths, workspace):
-        with closing(FrameworkModels(reader.framework, folder)) as models:
-            schemas = models.schemas(paths)
-            asked = {role: schemas[role] for role in files if role in schemas}
-            day = reader.day_of(asked) if asked else ""
-            if day and reader.is_of(day) and (values := models.values(files)):
-                return reader.by_models(values, files, f"the models of {folder}", day)
-    return reader.shipped(files)
-
-
-def _checkouts(reader: Reader, paths: list[Path], workspace: Path) -> Iterator[Path]:
+def _checkouts(framework: Framework, paths: list[Path], workspace: Path) -> Iterator[Path]:
     """That of the files, and the one that the user named."""
-    found = []
     nothing: Mapping[str, str] = {}
+    found: list[Path] = []
     for environment in (nothing, os.environ):
         with suppress(ConfigError):  # a wrong name is told by whoever runs something there
-            spec = reader.framework.checkout
+            spec = framework.checkout
             folder = (
                 spec
                 and NearbyCheckout(

@@ -1,0 +1,42 @@
+"""All example configs of five commits of prime-rl, converted step by step, and proved by its own models.
+
+    RLTUI_PRIME_RL_CHECKOUTS=/opt/prime-rls pytest -m primerl -n 0 -s tests/prime_rl_configs/test_migration.py
+
+`make_checkouts.py` makes that folder. What it found last is in `migration.txt`.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.prime_rl_configs.corpus import MIGRATION, TREES, Way, groups, told
+
+from rltui.frameworks import registry
+from rltui.services.config.meaning import Meanings
+from rltui.services.experiment import trust
+
+pytestmark = [pytest.mark.primerl, pytest.mark.timeout(1800)]
+VARIABLE = "RLTUI_PRIME_RL_CHECKOUTS"
+FOUND = Path(__file__).with_name("migration.txt")
+
+
+def test_example_configs_mean_the_same_to_the_next_release(
+    own_user: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not (folder := os.environ.get(VARIABLE)):
+        pytest.skip(f"{VARIABLE} names no folder that make_checkouts.py made")
+    checkouts = Path(folder)
+    with closing(Meanings(MIGRATION, registry.get)) as meanings:
+        way = Way(checkouts, meanings)
+        for tree in TREES:
+            trust.trust(checkouts / tree)
+            for paths in groups(checkouts / tree):
+                way.go(paths, tree)
+    text = told(way.steps)
+    with capsys.disabled():
+        print(f"\n{text}")
+    assert not any(step.failed for step in way.steps.values())
+    assert text == FOUND.read_text(), "other than found last: read the difference, then write it there"
