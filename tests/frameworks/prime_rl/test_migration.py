@@ -116,7 +116,7 @@ def any_config(draw: st.DrawFn) -> tuple[str, str, str]:
 
 
 @given(any_config())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_config_fits_the_next_release(config: tuple[str, str, str]) -> None:
     day, role, text = config
     target = sorted(configs.DAYS)[sorted(configs.DAYS).index(day) + 1]

@@ -16,6 +16,7 @@ from rltui.cli.consent import require_consent
 from rltui.cli.edits import edit_experiment, edit_request
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
+from rltui.cli.table import room, wrap
 from rltui.cli.terminal import prompt
 from rltui.client import launch
 from rltui.core import hints
@@ -111,7 +112,7 @@ def _write_for(arguments: Arguments, names: list[str]) -> int:
     else:
         print("\n".join(style_diff(report.diff.splitlines())) or "nothing to convert")
         for line in conversion_lines(report):
-            print(style_line(line), file=sys.stderr)
+            print("\n".join(wrap(style_line(line), room("stderr"))), file=sys.stderr)
     written = [*converted.new, *(change.path for change in converted.changes)]
     if arguments.plan or not written:
         return 0 if report.valid else int(ConfigError.exit_code)
