@@ -176,6 +176,8 @@ def test_an_old_config_in_a_new_checkout_is_met_with_the_command(
     assert command not in shown(["check", "rl.toml"])
 
 
-def test_completion_offers_the_releases() -> None:
+def test_completion_offers_the_releases(cli: CommandLine) -> None:
     words = dict(conversion_targets("prime-rl@", {}))
     assert words == {f"prime-rl@{known.name}": known.title for known in migration.RELEASES}
+    for typed in (["prime-rl@"], ["prime-rl", "@"]):  # bash may hand it over in two words
+        assert cli("completion", "bash", "--", "convert", "--to", *typed).split() == ["@A", "@B", "@C", "@D"]

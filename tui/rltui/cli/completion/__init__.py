@@ -63,7 +63,7 @@ def print_completion(shell: str, argv: Sequence[str]) -> None:
     words = candidates(argv)
     if not words and is_path(argv):
         print(_ASK_SHELL)
-    start = max(argv[-1].rfind("="), argv[-1].rfind(":")) + 1 if is_bash else 0
+    start = max(argv[-1].rfind("="), argv[-1].rfind(":"), argv[-1].find("@", 1) - 1) + 1 if is_bash else 0
     for candidate, text in words:
         print(candidate[start:] if is_bash or not text else f"{candidate}\t{text}")
 
@@ -209,7 +209,8 @@ def _join_at_breaks(args: Iterable[str]) -> list[str]:
     is_open = False
     for arg in args:
         is_break = _BREAKS.fullmatch(arg) is not None
-        if glued and (is_break or is_open):
+        is_release = glued[-2:-1] == ["--to"] and arg.startswith("@")  # elsewhere, a run: @best
+        if glued and (is_break or is_open or is_release):
             glued[-1] += arg
         else:
             glued.append(arg)
