@@ -34,8 +34,8 @@ def conversion_lines(report: ForeignConfig) -> Iterator[str]:
     parts = [f"{count_text(counts[kind], 'key')} {kind}" for kind in _ORDER[:-1] if counts[kind]]
     if counts["default"]:
         parts.append(f"{count_text(counts['default'], 'default')} changed")
-    if todo := {change.todo for change in report.changes if change.todo}:
-        parts.append(f"{len(todo)} to do (→)")
+    if advice := {change.todo for change in report.changes if change.todo}:
+        parts.append(f"{len(advice)} to do (→)")
     verdict = "valid" if report.valid else "not valid"
     if report.validator:
         parts.append(f"{verdict} by {report.validator}")
