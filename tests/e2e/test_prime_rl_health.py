@@ -34,6 +34,7 @@ def test_what_goes_wrong_with_agents_of_a_game_is_told_once_with_its_knobs(
     assert abs(status["reward"] - 0.5) < 1e-6, "the mean of two rivals; a judge does not count"
     assert status["progress"]["served"] >= status["step"] - 2
     assert "engine serves v" in box.run("status").stdout
+    assert "the engine serves v" in box.run("describe").stdout
     seats = {series["label"]: series["name"] for series in box.json("metrics", "seat_reward")["series"]}
     assert seats == {
         f"seat_reward player{number}": f"train/agg/effective/player{number}/reward/mean" for number in (0, 1)

@@ -27,8 +27,9 @@ from tests.ui.trouble import (
 from rltui.base.text import sparkline
 from rltui.cli.status_text import as_text
 from rltui.core.config.report import KnobInfo, Problem
-from rltui.core.experiment.api import HealthIssue, Orphan, Plan
+from rltui.core.experiment.api import Curve, HealthIssue, Orphan, Plan
 from rltui.core.experiment.states import ComponentState, Reason
+from rltui.core.rollouts.batches import Sample
 from rltui.errors import ConfigError
 from rltui.ui import text
 from rltui.ui.knob_values import scaled, stepped, typed_value
@@ -37,6 +38,7 @@ from rltui.ui.requests import done_text
 from rltui.ui.widgets.bars import bar_lines, header_line
 from rltui.ui.widgets.knob_table import knob_columns, knob_line, table_note
 from rltui.ui.widgets.panes import memory_notes
+from rltui.ui.widgets.rollout_lines import sample_heading, sample_line
 from rltui.views.knob import by_section, change_text, name_in_section
 
 NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
@@ -45,6 +47,25 @@ NASTY = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\u202ee\rf[red]"
 def test_clean_leaves_nothing_that_acts_on_a_terminal() -> None:
     assert text.clean(NASTY) == "abcdef[red]"
     assert text.clean_line("one\ntwo") == "one two"
+
+
+def test_a_narrow_list_of_samples_has_the_rewards_of_agents_in_place_of_the_group() -> None:
+    sample = Sample(0, group="g7", reward=0.4, output_tokens=128, turns=4, stop="done", agents="a 0.1, b 0.7")
+    line = sample_line(sample, 46, is_flat=False, is_marked=False).plain
+    assert "a 0.1, b 0.7" in line
+    assert "g7" not in line
+    assert "agents" in sample_heading(46, has_agents=True).plain
+    wide = sample_line(sample, 140, is_flat=False, is_marked=False).plain
+    assert "g7" in wide
+    assert wide.rstrip().endswith("a 0.1, b 0.7")
+
+
+def test_the_header_of_a_run_without_rewards_has_what_it_learns_by() -> None:
+    status = running_status()
+    target = Curve(title="teacher KL", points=((1, 0.5), (2, 0.0312)))
+    header = header_line(status.replace(progress=status.progress.replace(target=target)), 120).plain
+    assert "teacher KL 0.0312" in header
+    assert "reward" not in header
 
 
 @pytest.mark.parametrize(

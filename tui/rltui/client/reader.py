@@ -161,7 +161,8 @@ class ExperimentReader:
         document = self.document()
         with contextlib.suppress(ConfigError):
             files = document.load()
-        return RunDescriber(self.record, self._layout, self._framework, files, knobs).run()
+        run = RunDescriber(self.record, self._layout, self._framework, files, knobs).run()
+        return run.replace(step=self._series.completed, served=self._series.served)
 
     # --- status ---------------------------------------------------------------------------------------------
 

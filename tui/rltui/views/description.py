@@ -37,11 +37,19 @@ def run_facts(run: RunDescription) -> list[Fact]:
         ("run folder", run.run_dir if run.run_dir != run.output_dir else ""),
         ("workspace", run.workspace),
         *(("config", path) for path in run.config_files),
+        ("weights", _weights_text(run)),
         ("supervisor log", run.supervisor_log),
         ("socket", run.socket),
         ("tmux", f"tmux -L {run.tmux_socket} attach -t {run.session}"),
     ]
     return [Fact(label, text) for label, text in facts if text]
+
+
+def _weights_text(run: RunDescription) -> str:
+    """`the engine serves v11; the trainer has done step 13`; empty: unknown."""
+    if run.served is None:
+        return ""
+    return f"the engine serves v{run.served}; the trainer has done step {run.step}"
 
 
 def component_facts(run: RunDescription, component: ComponentDescription, now: float) -> list[Fact]:

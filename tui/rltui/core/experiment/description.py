@@ -125,6 +125,10 @@ class RunDescription(Value):
     socket: str = ""
     """Path of the socket that the supervisor listens on."""
     supervisor_log: str = ""
+    step: int | None = None
+    """Steps that the trainer has done."""
+    served: int | None = None
+    """Version of the weights that the engine samples with, as last told."""
     session: str = ""
     """Session of the private tmux server, whose socket has the name `tmux_socket`."""
     tmux_socket: str = ""

@@ -31,7 +31,7 @@ _BINS = 8
 MARK = "✓"
 _LABEL, _COUNT = 8, 5
 _FIGURE, _TOKENS, _TURNS, _GROUP = 7, 7, 4, 9
-_SAMPLES = SAMPLES.named(("reward", "advantage", "out", "turns", "group"), is_brief=True)
+_SAMPLES = SAMPLES.named(("reward", "advantage", "out", "turns", "group", "agents"), is_brief=True)
 _HEADINGS = {"advantage": "advant.", "out": "tokens", "turns": "turn"}
 _MIDDLE, _WIDE = 40, 60
 """A sample's line of this width has its turns and its end too; of that, its advantage and its environment."""
@@ -82,7 +82,10 @@ class RolloutLines:
         del index
         if not self._listing.count:
             return Content("")
-        return (sample_heading if self._listing.groups is None else group_heading)(width)
+        if self._listing.groups is not None:
+            return group_heading(width)
+        first = self._listing.table[self._listing.indices[0]]
+        return sample_heading(width, has_agents=bool(first.agents))
 
     @property
     def title(self) -> Content:
@@ -136,20 +139,26 @@ def batch_line(batch: Batch, summary: BatchSummary | None, counts: Sequence[int]
     )
 
 
-def sample_heading(width: int) -> Content:
+def sample_heading(width: int, *, has_agents: bool = False) -> Content:
     fragments = [f"{'':3}"]
-    for column, cells, _ in _sample_columns(width):
+    for column, cells, _ in _sample_columns(width, has_agents=has_agents):
         title = _HEADINGS.get(column.name, column.name)
         fragments.append(f"  {title:<{-cells}}  " if cells < 0 else title.rjust(cells))
-    fragments += ["ended"] if width >= _MIDDLE else []
+    fragments += ["ended"] if width >= (_WIDE if has_agents else _MIDDLE) else []
     return Content.styled(truncate("".join(fragments), width), FAINT)
 
 
-def _sample_columns(width: int) -> list[tuple[Column[ListedSample], int, str]]:
-    """Columns with their cells, negative where a text is aligned at the left, and their styles."""
-    reward, advantage, tokens, turns, group = _SAMPLES
+def _sample_columns(width: int, *, has_agents: bool) -> list[tuple[Column[ListedSample], int, str]]:
+    """Columns with their cells, negative where a text is aligned at the left, and their styles.
+
+    A narrow list of samples with several agents has them in place of the group and the end.
+    """
+    reward, advantage, tokens, turns, group, agents = _SAMPLES
     columns = [(reward, _FIGURE, ""), (tokens, _TOKENS, "")]
     columns += [(turns, _TURNS + 1, "")] if width >= _MIDDLE else []
+    if has_agents and width < _WIDE:
+        room = width - sum(cells for _, cells, _ in columns) - 7  # signs before, spaces around it
+        return [*columns, (agents, -max(_GROUP, room), "")]
     columns.append((group, -_GROUP, FAINT))
     if width >= _WIDE:
         columns.insert(1, (advantage, _FIGURE + 1, FAINT))
@@ -163,7 +172,7 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
         (FLAT if is_flat else " ", STYLES["busy"]),
         " ",
     ]
-    for column, cells, style in _sample_columns(width):
+    for column, cells, style in _sample_columns(width, has_agents=bool(sample.agents)):
         text = clean_line(column.cell(listed, 0.0).text)
         if cells < 0:
             fragments.append((f"  {truncate(text, -cells):<{-cells}}  ", style))
@@ -171,7 +180,7 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
             fragments.append((text.rjust(cells), style))
     fragments += [(f"{FAILED.text} ", f"bold {STYLES['bad']}")] if sample.failed else []
     fragments += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
-    fragments += [clean_line(sample.stop)] if width >= _MIDDLE else []
+    fragments += [clean_line(sample.stop)] if width >= (_WIDE if sample.agents else _MIDDLE) else []
     line = Content.assemble(*fragments)
     for text in (sample.agents, sample.env):  # the first that there is room for
         more = Content.styled(f"  {clean_line(text)}", FAINT)
