@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,9 @@ async def test_nothing_starts_whose_check_fails(supervisor: Supervisor, tmp_path
     assert launch.argv == ("x",)
     with pytest.raises(RltuiError, match="exited 1: one first"):
         await run_check(launch)
+    through_env = replace(launch, check=("env", "A=b", *launch.check))
+    with pytest.raises(RltuiError, match=r"^`sh -c"):
+        await run_check(through_env)
     (tmp_path / "login").touch()
     await run_check(launch)
 

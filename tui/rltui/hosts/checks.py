@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from itertools import dropwhile
 from pathlib import Path
 
 from rltui.errors import RltuiError
@@ -43,4 +45,9 @@ async def run_check(launch: Launch) -> None:
         )
     failure = f"took longer than {_TIMEOUT_S:g} s" if result.code is None else result.failure
     if failure is not None:
-        raise RltuiError(f"`{shlex.join(launch.check)}` {failure}")
+        raise RltuiError(f"`{shlex.join(_without_variables(launch.check))}` {failure}")
+
+
+def _without_variables(command: Sequence[str]) -> list[str]:
+    """The program and its arguments, where `env` starts it with variables."""
+    return [*(dropwhile(lambda word: "=" in word, command[1:]) if command[0] == "env" else command)]
