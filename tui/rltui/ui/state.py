@@ -162,7 +162,8 @@ class ExperimentState:
             (" rltui ", "$accent"),
             (clean_line(self.full_name), "bold"),
         ]
-        troubles = [f"⚠ {clean_line(text)}" for text in (problem, self.connection_problem) if text]
+        problems = dict.fromkeys(text for text in (problem, self.connection_problem) if text)
+        troubles = [f"⚠ {clean_line(text)}" for text in problems]
         for fragment in (*fragments, *((text, "bold $text-warning") for text in troubles)):
             text, style = (fragment, "") if isinstance(fragment, str | Content) else fragment
             if isinstance(text, Content):

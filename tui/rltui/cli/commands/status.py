@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from rltui.base.text import duration
+from rltui.base.text import count_text, duration
 from rltui.base.times import clock_text
 from rltui.cli.arguments import RUN, WATCH_S, interval_or_name, json_flag, limit_option, watch
 from rltui.cli.choosing import choose, meant
@@ -114,7 +114,8 @@ def _print_runs(arguments: Arguments) -> None:
         blocks.append("".join(f"{line}\n" for line in list_lines(ended_rows, width=room())))
     print("\n".join(blocks), end="")
     if len(shown) < len(ended):
-        print(f"{len(ended) - len(shown)} more ended runs: {hints.STATUS_ALL}, or {hints.RUNS}")
+        more = count_text(len(ended) - len(shown), "more ended run")
+        print(f"{more}: {hints.STATUS_ALL}, or {hints.RUNS}")
     if len(alive) > 1:
         print(f"{len(alive)} are running; to stop all: {hints.DOWN_ALL}")
 
