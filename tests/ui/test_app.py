@@ -325,6 +325,9 @@ async def test_a_machine_that_is_out_of_reach_is_told_from_second_to_second(
     async with open_app(experiment) as pilot:
         banner = overview(pilot).query_one("#banner", Static)
         assert f"gpubox:{experiment.name}" in overview(pilot).state.heading().plain
+        state = overview(pilot).state
+        state.connection_problem = "it was shut down"
+        assert state.heading(problem="it was shut down").plain.count("⚠ it was shut down") == 1
         for seconds in (2, 3):
             told = f"gpubox: connection lost {seconds}s ago, trying again"
             experiment.down = LinkDownError(told)
