@@ -54,6 +54,7 @@ def run_action(terminal: Terminal, action: str, description: str) -> None:
     terminal.press("Enter")
 
 
+@pytest.mark.slow
 def test_arrangement_theme_and_place_outlive_the_terminal(running: Box) -> None:
     with closing(open_app(running)) as terminal:
         terminal.wait_for("Knobs")
