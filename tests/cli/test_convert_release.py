@@ -115,6 +115,12 @@ def test_an_overlay_goes_with_its_base(config: Path, cli: CommandLine) -> None:
     for path in (config, overlay):
         assert main(["undo", str(path)]) == 0
     assert config.read_text() == SPRING
+    overlay.write_text(f'toml_files = ["rl.toml"]\n{overlay.read_text()}')
+    alone = cli("convert", "--to", "prime-rl@D", "short.toml", code=2)
+    together = hints.CONVERT_RELEASE(to="prime-rl@D", files=[config, overlay])
+    assert f"convert them together: {together}" in alone
+    assert main(shlex.split(together)[1:]) == 0
+    assert "toml_files" not in overlay.read_text()
 
 
 def test_what_cannot_be_is_refused(config: Path, cli: CommandLine) -> None:

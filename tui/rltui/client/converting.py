@@ -51,6 +51,7 @@ def converted(paths: Sequence[Path], to: str, output: Path | None) -> Conversion
     name, _, word = to.partition("@")
     target = registry.get(name)
     files = [read_file(path) for path in paths]
+    _refuse_without_included(files, to)
     roles = target.migration.roles([(file.path, file.data) for file in files]) if target.migration else None
     if target.migration is None or roles is None:
         if len(paths) > 1:
@@ -59,6 +60,24 @@ def converted(paths: Sequence[Path], to: str, output: Path | None) -> Conversion
     files = [replace(file, role=role) for file, role in zip(files, roles, strict=True)]
     release = _release(target, word) or target.migration.releases[-1]
     return _migrated(target.migration, files, release, output)
+
+
+def _refuse_without_included(files: Sequence[ConfigFile], to: str) -> None:
+    """Refuse a file without those that it includes: alone it does not show what it is for.
+
+    Raises:
+        UsageError: names the files that are missing.
+    """
+    paths = [Path(file.path).absolute() for file in files]
+    for file, path in zip(files, paths, strict=True):
+        included = file.data.get("toml_files")
+        names = [name for name in included if isinstance(name, str)] if isinstance(included, list) else []
+        if missing := [other for name in names if (other := path.parent / name) not in paths]:
+            together = hints.CONVERT_RELEASE(to=to, files=[*missing, *paths])
+            raise UsageError(
+                f"{file.path} includes {join_words([*map(str, missing)])}",
+                hint=f"convert them together: {together}",
+            )
 
 
 def write(converted: ConversionPlan) -> None:
