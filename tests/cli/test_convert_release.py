@@ -126,6 +126,8 @@ def test_an_overlay_goes_with_its_base(config: Path, cli: CommandLine) -> None:
 def test_what_cannot_be_is_refused(config: Path, cli: CommandLine) -> None:
     unknown = cli("convert", "--to", "prime-rl@X", "rl.toml", code=2)
     assert "prime-rl@D: since September 2026" in unknown
+    other = Path(__file__).parents[2] / "examples" / "reverse_text" / "rl.toml"
+    assert "cannot be converted" in cli("convert", "--to", "prime-rl@D", str(other), code=3), "of tinyrl"
     config.write_text((DATA / "era_d" / "rl.toml").read_text())
     assert "only converted to a later generation" in cli("convert", "--to", "prime-rl@B", "rl.toml", code=3)
     config.write_text(SPRING.replace("batch_size = 128", "batch_size = 127"))

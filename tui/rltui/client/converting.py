@@ -53,13 +53,22 @@ def converted(paths: Sequence[Path], to: str, output: Path | None) -> Conversion
     files = [read_file(path) for path in paths]
     _refuse_without_included(files, to)
     roles = target.migration.roles([(file.path, file.data) for file in files]) if target.migration else None
-    if target.migration is None or roles is None:
+    if target.migration is None or roles is None or _is_of_another(paths, target):
         if len(paths) > 1:
             raise UsageError("only files of one framework can be converted together", hint="convert one file")
         return _foreign(paths[0], _release(target, word), target, output)
     files = [replace(file, role=role) for file, role in zip(files, roles, strict=True)]
     release = _release(target, word) or target.migration.releases[-1]
     return _migrated(target.migration, files, release, output)
+
+
+def _is_of_another(paths: Sequence[Path], target: Framework) -> bool:
+    """Whether another framework, whose files look alike, knows more of their keys."""
+    try:
+        found = detect(paths, workspace=Path.cwd())
+    except ConfigError:  # an overlay, or several generations fit
+        return False
+    return registry.family_of(found.id) != registry.family_of(target.id)
 
 
 def _refuse_without_included(files: Sequence[ConfigFile], to: str) -> None:
