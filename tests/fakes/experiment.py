@@ -21,6 +21,7 @@ from rltui.core.experiment.api import (
     Request,
     Status,
 )
+from rltui.core.experiment.dashboard import DashboardPage, DashboardPlace
 from rltui.core.experiment.description import (
     AttemptDescription,
     ComponentDescription,
@@ -449,6 +450,8 @@ class FakeExperiment(Experiment):
         self.saved: dict[str, str] = {}
         """Exported files by name."""
         self.has_browser = False
+        self.page = DashboardPage(url="http://localhost:7788/#run=out")
+        self.shown: list[DashboardPlace] = []
         self.eval_report = EvalReport(experiment=self.name)
         self.evaluated: list[EvalRequest] = []
         """Evaluations that were asked for, and standing orders."""
@@ -649,6 +652,10 @@ class FakeExperiment(Experiment):
     async def open_shell(self, like: str | None) -> str:
         self.opened.append(f"shell as {like}")
         return "shell"
+
+    async def show_in_dashboard(self, place: DashboardPlace) -> DashboardPage:
+        self.shown.append(place)
+        return self.page
 
     async def open_url(self, url: str) -> bool:
         self.opened.append(url)
