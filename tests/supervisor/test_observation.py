@@ -94,3 +94,18 @@ def test_the_curve_beside_the_rewards_is_what_health_warns_of_else_the_entropy(t
     assert progress.curve_of("entropy") is None
     kl = HealthIssue(word="KL out of range", text="", id="kl")
     assert concept_beside((HealthIssue(word="reward collapsed", text="", id="reward-collapse"), kl)) == "kl"
+
+
+def test_where_the_run_went_on_last_is_known_after_a_new_supervisor_has_read_all(tmp_path: Path) -> None:
+    progress = tracker(tmp_path)
+    for step in (1, 2, 3, 2, 3, 4, 5):
+        write(tmp_path, f'{{"step": {step}, "loss/mean": 0.5}}')
+    progress.resumed_before = 4
+    progress.poll()
+    assert progress.concept_metrics.resumed == 4, "the newest start, by the journal"
+    progress.attempt_started("eval", is_of_policy=False)
+    assert progress.concept_metrics.resumed == 4
+    progress.attempt_started("trainer", is_of_policy=True)
+    assert progress.concept_metrics.resumed == 5
+    progress.rewind(2)
+    assert progress.concept_metrics.resumed == 2

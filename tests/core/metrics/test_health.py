@@ -295,6 +295,10 @@ def test_rollouts_that_are_thrown_away_are_one_finding_with_its_shares() -> None
         " (orchestrator.max_off_policy_steps); no signal: use tasks of medium difficulty, or larger groups"
     )
     assert words(collected(cancelled=[0.45] * 4, has_error=[0.5] * 4, trainable=[0.0] * 4)) == []
+    tiny = RunTracks()
+    for step in range(1, 6):
+        tiny.add({"step": step, "off_policy/dropped": 40, "progress/rollouts": 10, STALE: 3.0}, 0.0)
+    assert words(tiny) == ["rollouts are discarded"], "the embedded engine tells their number"
     half = {"cancelled": [0.2] * 9, "has_error": [0.1] * 9, "trainable": [0.6] * 9}
     assert words(collected(**half)) == []
     assert words(collected(**half), Thresholds(discarded_frac=0.3)) == ["rollouts are discarded"]

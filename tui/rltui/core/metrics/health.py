@@ -450,6 +450,9 @@ def _shares(case: HealthInputs, step: int) -> dict[Discard, float]:
         stale, errored, silent = map(value, ("discarded_stale", "discarded_errored", "discarded_no_signal"))
     else:
         stale, errored, silent = value("stale"), value("errors"), 0.0
+        dropped, kept = (case.run.track(concept).at(step) or 0.0 for concept in ("dropped", "rollouts"))
+        if case.run.track("stale").at(step) is None and dropped > 0 and math.isfinite(dropped + kept):
+            stale = dropped / (dropped + max(kept, 0.0))
         if case.run.track("all_trainable").at(step) is not None:
             silent = max(0.0, 1 - value("all_trainable") - stale - errored)
     # where it learns from something else too, or has learnt the task, groups without a signal are no loss

@@ -102,6 +102,10 @@ CONCEPTS: tuple[MetricConcept, ...] = (
         better="higher"),
     MetricConcept("stale", "Stale rollouts", "rollouts", (r"train/agg/all/cancelled/mean",), unit="frac",
         curated=False, better="lower"),
+    MetricConcept("dropped", "Stale rollouts, number", "rollouts", (r"off_policy/dropped",), unit="rollouts",
+        curated=False, better="lower"),
+    MetricConcept("rollouts", "Rollouts of a step", "rollouts", (r"progress/rollouts",), unit="rollouts",
+        curated=False),
     *(
         MetricConcept(f"discarded_{why}", f"Discarded: {why.replace('_', ' ')}", "rollouts",
             (rf"train/discarded/{why}",), unit="frac", curated=False, better="lower")

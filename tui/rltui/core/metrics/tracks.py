@@ -16,17 +16,18 @@ from rltui.core.metrics.series import SeriesKey, writer_of
 
 _CONCEPTS = (
     "reward", "env_reward", "eval", "eval_cancelled", "loss", "entropy", "kl", "teacher_kl", "nll",
-    "importance_ratio", "grad_norm", "lr", "truncation", "trainable", "all_trainable", "stale", "errors",
-    "discarded_stale", "discarded_errored", "discarded_no_signal", "empty_batches", "staleness",
-    "tokens_per_s", "wait_for_batch", "wait_for_policy",
+    "importance_ratio", "grad_norm", "lr", "truncation", "trainable", "all_trainable", "stale", "dropped",
+    "rollouts", "errors", "discarded_stale", "discarded_errored", "discarded_no_signal", "empty_batches",
+    "staleness", "tokens_per_s", "wait_for_batch", "wait_for_policy",
 )  # fmt: skip
 """Ids of `core/metrics/names.py`."""
 _OF_TRAINER = frozenset({"loss", "grad_norm", "lr", "entropy"})
 """The trainer writes at least one of them with every step."""
 _OF_ORCHESTRATOR = frozenset(
     {
-        "reward", "env_reward", "truncation", "trainable", "all_trainable", "stale", "errors",
-        "discarded_stale", "discarded_errored", "discarded_no_signal", "staleness", "wait_for_policy",
+        "reward", "env_reward", "truncation", "trainable", "all_trainable", "stale", "dropped",
+        "rollouts", "errors", "discarded_stale", "discarded_errored", "discarded_no_signal", "staleness",
+        "wait_for_policy",
     }
 )  # fmt: skip
 """They may be of the step that the trainer is still at."""
