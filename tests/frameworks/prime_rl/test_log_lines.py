@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from rltui.core.experiment.stalls import phase_of
-from rltui.core.logs.lines import decode_line
+from rltui.core.logs.lines import decode_line, plain_text
 from rltui.core.metrics.names import without_cancelled_evals
 from rltui.frameworks.prime_rl.log_lines import MARKS, PHASES, TOKENS_PER_ROLLOUT, log_row
 
@@ -107,6 +108,18 @@ def test_cancelled_evaluation_has_no_score() -> None:
     row = {"step": 4, "eval/a/all/cancelled/mean": 0.5, "eval/a/effective/agent/reward/mean": 0.9}
     row |= {"eval/b/effective/agent/reward/mean": 0.4}
     assert without_cancelled_evals(row).keys() == row.keys() - {"eval/a/effective/agent/reward/mean"}
+
+
+def test_what_real_evaluations_of_sft_do() -> None:
+    lines = (LOGS.parent / "runs/evals-1.log").read_bytes().splitlines()
+    phases = [phase_of([plain_text(decode_line(line))], PHASES["online-eval"]) for line in lines]
+    found = [phase for phase, _ in itertools.groupby(filter(None, phases))]
+    assert found == [
+        "evaluates step 0", "evaluates 10 episodes", "waiting for weights",
+        "loads the weights of step 10", "evaluates step 10", "evaluates 10 episodes", "waiting for weights",
+        "loads the weights of step 20", "evaluates step 20", "evaluates 10 episodes",
+        "evaluates reverse-text 8/10", "waiting for weights",
+    ]  # fmt: skip
 
 
 def test_what_evaluations_of_sft_do_now() -> None:

@@ -112,10 +112,11 @@ _DONE = (re.compile(r"\bStep \d+ \||Starting training loop"), "")
 _OF_EVALS = (
     (r"Starting evals in .{1,300} at step (\d+)", r"evaluates step \1"),
     (r"([^\s|]{1,80} \d+/\d+) \([\d.]+%\).{0,300}; \d+ inflight episodes", r"evaluates \1"),
+    (r"Idle; ([1-9]\d*) inflight episodes", r"evaluates \1 episodes"),  # none has arrived yet
     (r"cancelling unfinished eval episodes for step (\d+)", r"cancels the evaluation of step \1"),
     (r"Updating inference weights to broadcast step (\d+)", r"loads the weights of step \1"),
     (
-        r"valuated \S+ \(Step \d+\) \||advancing to checkpoint|new weight broadcasts|Idle; ",
+        r"valuated \S+ \(Step \d+\) \||advancing to checkpoint|new weight broadcasts|Idle; 0 ",
         "waiting for weights",
     ),
 )
