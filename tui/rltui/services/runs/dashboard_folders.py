@@ -5,7 +5,6 @@ What rltui has added is kept in a file of its own: only that is taken back.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -142,21 +141,21 @@ class DashboardFolders:
             raise RltuiError(f"cannot open {lock}: {error.strerror}") from error
         try:
             deadline = time.monotonic() + _LOCK_S
-            while (problem := _lock(descriptor)) is not None:
-                if problem.errno != errno.EWOULDBLOCK or time.monotonic() >= deadline:
-                    text = (
-                        "another program holds it" if problem.errno == errno.EWOULDBLOCK else problem.strerror
-                    )
-                    raise RltuiError(f"cannot lock {lock}: {text}")
+            while not _is_locked(descriptor):
+                if time.monotonic() >= deadline:
+                    raise RltuiError(f"cannot lock {lock}: another program holds it")
                 time.sleep(_LOCK_POLL_S)
             yield
         finally:
             os.close(descriptor)
 
 
-def _lock(descriptor: int) -> OSError | None:
+def _is_locked(descriptor: int) -> bool:
+    """Lock it, unless another program holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError as error:
-        return error
-    return None
+        raise RltuiError(f"cannot lock the list of a dashboard: {error.strerror}") from error
+    return True
