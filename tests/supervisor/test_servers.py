@@ -260,6 +260,12 @@ async def test_an_address_of_this_machine_means_another_where_the_jobs_run_elsew
     assert box.servers.problems(PLAN, is_anew=True) == ()
     assert box.servers.start_blocker("trainer") is None
 
+    box = Box(teacher("http://gpu.invalid:8001/v1"), are_jobs_here=False)
+    await box.servers.refresh()
+    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    assert problem.severity == "warning", "that machine may reach it"
+    assert box.servers.start_blocker("trainer") is None
+
 
 async def test_the_end_of_a_teacher_is_told_and_its_return(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONE_KEY", KEY)

@@ -303,7 +303,8 @@ def _dead_servers(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]]:
         is_servable = state == "down" and server.component
         hint = f"to serve it here: {hints.UP_ONLY(component=server.component)}" if is_servable else ""
         condition = "does not answer" if state == "down" else "cannot be used"
-        blockers.append(Blocker(reason=f"{server.id} {condition}", hint=hint))
+        if is_here:  # another machine may reach it
+            blockers.append(Blocker(reason=f"{server.id} {condition}", hint=hint))
     return located(problems, run.files), tuple(blockers)
 
 

@@ -187,6 +187,11 @@ class Servers:
             commands = hints.START(component=component, name=name_if_needed(name))
         return f"; to serve it here: {commands}"
 
+    @property
+    def _may_start_without(self) -> bool:
+        """With --force; or the jobs run on another machine, which may reach what this one does not."""
+        return self._setup.record.forced or not self._setup.are_jobs_here
+
     def _is_asked(self, server: _WatchedServer) -> bool:
         """False for one at an address of another machine, on which the jobs run."""
         address = server.address
@@ -199,9 +204,7 @@ class Servers:
         if component not in self._setup.run_jobs:
             return None
         for server in self._servers:
-            if server.address.needed_for and self._setup.record.forced:
-                continue
-            if server.state != "ready" and self._is_asked(server):
+            if server.state != "ready" and not (server.address.needed_for and self._may_start_without):
                 reason = f": {server.reason}" if server.reason else ""
                 name = server.address.id or "the inference server"
                 is_passing = server.state != "refused" or self._is_expected(server.address.component)
@@ -265,7 +268,7 @@ class Servers:
         )
 
     def _further_problems(self, plan: Plan, *, is_first: bool) -> Iterator[Problem]:
-        """An error for each server without which the run hangs; a warning with --force."""
+        """An error for each server without which the run hangs; a warning if it may start all the same."""
         for server in self._servers if self._setup.run_jobs.intersection(plan.start) else ():
             address, component = server.address, server.address.component
             is_coming = component in plan.start or (
@@ -274,7 +277,7 @@ class Servers:
             if address.needed_for and server.state in ("down", "refused") and not is_coming:
                 message = server_fault(address, server.state, server.reason)
                 yield Problem(
-                    severity="warning" if self._setup.record.forced else "error",
+                    severity="warning" if self._may_start_without else "error",
                     key=SERVER,
                     message=message + self._remedy(server, is_first=is_first),
                 )
