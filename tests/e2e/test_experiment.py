@@ -199,7 +199,7 @@ def test_failing_component_ends_up_with_exit_code_5(counters: Box) -> None:
     assert "rltui logs -c inference" in result.stderr
     assert "no GPU" in result.stderr, "its last words"
     reasons: dict[str, Any] = {item["id"]: item["reason"] for item in counters.status()["components"]}
-    assert reasons["trainer"] == "inference is failed: exited 3"
+    assert reasons["trainer"] == "inference failed: exited 3"
 
 
 @pytest.mark.slow

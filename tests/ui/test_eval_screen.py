@@ -54,6 +54,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 def test_evaluations_while_it_trains_have_a_line_that_fits() -> None:
     training = tuple(TrainingEval(env="reverse-text", step=step) for step in (100, 200, 300, 400))
     lines = text_of(None, 78, EvalReport(experiment="x", training=training))
+    assert lines[-1].strip() == "No other evaluations. s starts one."
     assert lines[0].startswith("  reverse-text while training: cancelled at step 400, cancelled at 300, ")
     assert len(lines[0]) <= 78
 

@@ -221,7 +221,7 @@ class Processes:
                 return True, f"{needed} to be {'ready' if lifecycle.kind == 'service' else 'done'}"
             # the full reason is shown at `needed`
             reason = (lifecycle.reason or "").partition(" (")[0].partition(";")[0]
-            return False, f"{needed} is {lifecycle.word}" + (f": {reason}" if reason else "")
+            return False, f"{needed} {lifecycle.word}" + (f": {reason}" if reason else "")
         if (server := self._servers.start_blocker(component)) is not None:
             return server
         engine = self.forecast.start_blocker(component)

@@ -56,7 +56,8 @@ def eval_rows(
         texts = [truncate(f"  {clean_line(line)}", width) for line in lines]
         rows += [*(Row(None, (Content.styled(text, FAINT),)) for text in texts), Row(None, (Content(""),))]
     if not report.evaluations:
-        text = "No results yet." if rows else f"No evaluations yet. {key_of('component.start')} starts one."
+        none = "No other evaluations." if report.training else "No evaluations yet."
+        text = "No results yet." if report.queue else f"{none} {key_of('component.start')} starts one."
         return (*rows, note_row(text, width))
     is_of_several = len({evaluation.env for evaluation in report.evaluations}) > 1
     names = [name for name in _COLUMNS if is_of_several or name != "env"]
