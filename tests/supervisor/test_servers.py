@@ -17,6 +17,7 @@ from tests.fakes.http_server import TLS, Handler, serving
 from rltui.core.experiment.api import Alert, Plan
 from rltui.core.experiment.servers import ServerAddress
 from rltui.frameworks.generic import GENERIC
+from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.servers import ServersSide
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.supervisor.servers import Servers
@@ -65,7 +66,7 @@ class Box:
             "one", "/none", "/", (), "/l", "generic", 1.0, external=external, forced=forced
         )
         side = (
-            ServersSide(further=lambda files: (address,))
+            ServersSide(further=lambda files: () if files else (address,))
             if address.needed_for
             else ServersSide(addresses=lambda files: (address,))
         )
@@ -94,7 +95,7 @@ class Box:
     def everything(self) -> str:
         """All texts that a person would get."""
         status = "".join(server.to_json().decode() for server in self.servers.status())
-        return status + repr((self.alerts, self.journal, self.servers.problems(PLAN, is_anew=True)))
+        return status + repr((self.alerts, self.journal, self.servers.problems(PLAN, {}, is_anew=True)))
 
 
 def address(api: ThreadingHTTPServer, scheme: str = "http", model: str = "tiny") -> ServerAddress:
@@ -113,7 +114,7 @@ async def test_a_start_waits_for_the_key_and_the_model(
     ):
         monkeypatch.setenv("ONE_KEY", key)
         await box.servers.refresh()
-        (problem,) = box.servers.problems(PLAN, is_anew=True)
+        (problem,) = box.servers.problems(PLAN, {}, is_anew=True)
         assert (problem.severity, problem.key) == ("error", "server")
         assert reason in problem.message
         blocker = box.servers.start_blocker("trainer")
@@ -125,9 +126,9 @@ async def test_a_start_waits_for_the_key_and_the_model(
     assert (status.state, status.models, status.key_is_set) == ("ready", ("tiny", "adapter"), True)
     assert status.facts == ("KV 0 %", "0 run 0 wait")
     assert box.metrics == ["inference"]
-    assert box.servers.problems(PLAN, is_anew=True) == ()
+    assert box.servers.problems(PLAN, {}, is_anew=True) == ()
     assert box.servers.start_blocker("trainer") is None
-    assert box.servers.problems(Plan(action="start", start=("sft",)), is_anew=True) == ()
+    assert box.servers.problems(Plan(action="start", start=("sft",)), {}, is_anew=True) == ()
     assert KEY not in box.everything
     assert "sk-wrong" not in box.everything
 
@@ -153,7 +154,7 @@ async def test_its_end_is_told_once_it_missed_several_questions(
     blocker = box.servers.start_blocker("trainer")
     assert blocker is not None
     assert blocker[0], "it may come back"
-    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    (problem,) = box.servers.problems(PLAN, {}, is_anew=True)
     assert problem.severity == "warning"
 
 
@@ -203,7 +204,7 @@ async def test_a_run_is_refused_without_its_teacher(
     (status,) = box.servers.status()
     assert (status.id, status.state, status.used_for) == ("teacher", "ready", "scores rollouts")
     assert not box.metrics, "only its models are asked for"
-    assert box.servers.problems(PLAN, is_anew=True) == ()
+    assert box.servers.problems(PLAN, {}, is_anew=True) == ()
 
     for address, fault, command in (
         (teacher(f"http://{gone()}/v1"), "does not answer (Connection refused): rollouts would hang", True),
@@ -212,23 +213,25 @@ async def test_a_run_is_refused_without_its_teacher(
     ):
         box = Box(address)
         await box.servers.refresh()
-        (problem,) = box.servers.problems(PLAN, is_anew=True)
+        (problem,) = box.servers.problems(PLAN, {}, is_anew=True)
         assert (problem.is_error, problem.key) == (True, "server")
         assert problem.message.startswith(f"teacher at {address.url}")
         assert fault in problem.message
         assert problem.message.endswith("; to serve it here: rltui start one -c teacher") == command
-        (first,) = box.servers.problems(PLAN, is_anew=True, is_first=True)
+        (first,) = box.servers.problems(PLAN, {}, is_anew=True, is_first=True)
         assert ("rltui up … --only teacher, then rltui start one" in first.message) == command
         assert box.servers.start_blocker("trainer") is not None
-        assert box.servers.problems(Plan(action="start", start=("teacher",)), is_anew=True) == ()
+        assert box.servers.problems(Plan(action="start", start=("teacher",)), {}, is_anew=True) == ()
+        edit = {"rl": ConfigFile("rl", "/rl.toml", {})}
+        assert box.servers.problems(PLAN, edit, is_anew=True) == (), "it names another"
         if command:
             both = Plan(action="start", start=("teacher", "trainer"))
-            assert box.servers.problems(both, is_anew=True) == (), "it comes first"
+            assert box.servers.problems(both, {}, is_anew=True) == (), "it comes first"
     monkeypatch.setenv("ONE_KEY", "sk-wrong")
     for address, problems in ((teacher(url), 1), (teacher(url, is_open=False), 0)):
         box = Box(address)
         await box.servers.refresh()
-        found = box.servers.problems(PLAN, is_anew=True)
+        found = box.servers.problems(PLAN, {}, is_anew=True)
         assert len(found) == problems, "what it gets besides is not known here"
         assert all("rejects the key in ONE_KEY" in problem.message for problem in found)
         assert "sk-wrong" not in box.everything
@@ -237,7 +240,7 @@ async def test_a_run_is_refused_without_its_teacher(
 async def test_who_forces_a_start_is_warned() -> None:
     box = Box(teacher(f"http://{gone()}/v1"), forced=True)
     await box.servers.refresh()
-    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    (problem,) = box.servers.problems(PLAN, {}, is_anew=True)
     assert problem.severity == "warning"
     assert box.servers.start_blocker("trainer") is None
 
@@ -246,7 +249,7 @@ async def test_a_teacher_of_its_own_is_shown_as_a_component() -> None:
     box = Box(teacher(f"http://{gone()}/v1"), expected={"teacher"})
     await box.servers.refresh()
     assert box.servers.status() == ()
-    assert box.servers.problems(PLAN, is_anew=True) == ()
+    assert box.servers.problems(PLAN, {}, is_anew=True) == ()
     blocker = box.servers.start_blocker("trainer")
     assert blocker is not None
     assert blocker[0], "the trainer waits until it answers"
@@ -257,12 +260,12 @@ async def test_an_address_of_this_machine_means_another_where_the_jobs_run_elsew
     await box.servers.refresh()
     (status,) = box.servers.status()
     assert status.state == "unknown"
-    assert box.servers.problems(PLAN, is_anew=True) == ()
+    assert box.servers.problems(PLAN, {}, is_anew=True) == ()
     assert box.servers.start_blocker("trainer") is None
 
     box = Box(teacher("http://gpu.invalid:8001/v1"), are_jobs_here=False)
     await box.servers.refresh()
-    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    (problem,) = box.servers.problems(PLAN, {}, is_anew=True)
     assert problem.severity == "warning", "that machine may reach it"
     assert box.servers.start_blocker("trainer") is None
 
@@ -297,5 +300,5 @@ async def test_an_env_server_is_up_once_it_accepts_connections() -> None:
         assert box.servers.status()[0].state == "ready"
     box = Box(teacher(url, id="env-eval-b", needed_for="evals", component=""))
     await box.servers.refresh()
-    (problem,) = box.servers.problems(PLAN, is_anew=True)
+    (problem,) = box.servers.problems(PLAN, {}, is_anew=True)
     assert problem.message == f"env-eval-b at {url} does not answer (Connection refused): evals would hang"

@@ -216,7 +216,9 @@ class Planner:
             reasons += forecast.reasons(plan, files)
         if draft.is_now:
             from_beginning = draft.begins and point.step is None
-            problems += self._servers.problems(plan, is_anew=from_beginning, is_first=draft.request.is_first)
+            problems += self._servers.problems(
+                plan, files, is_anew=from_beginning, is_first=draft.request.is_first
+            )
         if automatic:
             problems = [problem for problem in problems if problem.key not in ("port", SERVER)]
             updates["free"] = ()

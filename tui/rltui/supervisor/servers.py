@@ -26,6 +26,7 @@ from rltui.core.experiment.servers import (
 )
 from rltui.core.metrics.engine import parse_activity
 from rltui.errors import ConfigError, RltuiError
+from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.launch import ServiceCall
 from rltui.services.config.files import FilesCache
 from rltui.services.experiment.leases import trained_by, training, users_of
@@ -257,24 +258,29 @@ class Servers:
         self._users_at = -_USERS_INTERVAL_S
         await self._poll_users()
 
-    def problems(self, plan: Plan, *, is_anew: bool, is_first: bool = False) -> tuple[Problem, ...]:
-        """Errors and warnings about a plan. `is_anew`: its jobs begin at the beginning. `is_first`: as in
-        `Request`.
+    def problems(
+        self, plan: Plan, files: ConfigFiles, *, is_anew: bool, is_first: bool = False
+    ) -> tuple[Problem, ...]:
+        """Errors and warnings about a plan with the config `files`. `is_anew`: its jobs begin at the
+        beginning. `is_first`: as in `Request`.
         """
         return (
             *self._server_problems(plan, is_anew=is_anew),
-            *self._further_problems(plan, is_first=is_first),
+            *self._further_problems(plan, files, is_first=is_first),
             *self._user_problems(plan),
         )
 
-    def _further_problems(self, plan: Plan, *, is_first: bool) -> Iterator[Problem]:
-        """An error for each server without which the run hangs; a warning if it may start all the same."""
+    def _further_problems(self, plan: Plan, files: ConfigFiles, *, is_first: bool) -> Iterator[Problem]:
+        """An error for each server without which the run hangs; a warning if it may start all the same. One
+        that an edit adds has not been asked: components wait for it.
+        """
+        needed = self.further(files)
         for server in self._servers if self._setup.run_jobs.intersection(plan.start) else ():
             address, component = server.address, server.address.component
             is_coming = component in plan.start or (
                 component not in plan.stop and self._is_expected(component)
             )
-            if address.needed_for and server.state in ("down", "refused") and not is_coming:
+            if address in needed and server.state in ("down", "refused") and not is_coming:
                 message = server_fault(address, server.state, server.reason)
                 yield Problem(
                     severity="warning" if self._may_start_without else "error",
