@@ -47,6 +47,7 @@ def test_a_long_reason_has_a_line_of_its_own() -> None:
     assert "  ◌ orchestrator  waiting                           waiting for inference" in text
 
 
+@pytest.mark.usefixtures("own_user")
 def test_status_says_what_ran_out_of_memory_and_what_to_type() -> None:
     assert lines(out_of_memory_status(*REMEDIES))[-4:] == [
         "  ✗ trainer       failed                    1",
@@ -81,6 +82,7 @@ def test_status_says_who_took_it_down_and_what_could_not_be_ended() -> None:
     assert "  ⚠ could not be ended: pid 9 dd is in D" in lines(status)
 
 
+@pytest.mark.usefixtures("own_user")
 def test_status_lists_leftovers_and_what_to_do() -> None:
     assert lines(orphans_status())[-3:] == [
         "  ⚠ leftover: pid 4711 VLLM::EngineCore · of inference attempt 1 · 4m12s · 58.0 GiB",

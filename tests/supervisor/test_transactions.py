@@ -226,6 +226,7 @@ def world() -> World:
     return fake
 
 
+@pytest.mark.usefixtures("own_user")
 def test_a_component_that_dies_before_it_is_ready_makes_an_offer(world: World) -> None:
     world.become("trainer", FAILED, after_s=900.0, reason="out of memory")
     offer = world.watch.offer
