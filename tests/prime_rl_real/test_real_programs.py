@@ -1,6 +1,11 @@
 """prime-rl's real programs under rltui, on a CPU: SFT, its checkpoint, RL with a live edit and a rewind.
 
-`make_checkout.py` makes them, and says what of them is real. Tried last with 559b44772 (2026-08-21).
+`make_checkout.py` makes them, and says what of them is real. Tried last with 559b44772 (2026-08-21), and
+an RL run by hand with 3586e667f, a branch of the next day.
+
+Measured beside seven other people on two cores, at a load of 20: the environment 20 minutes (3.5 of CPU) and
+6.6 GB of disk, a test about 15 minutes and 3 GB of memory. On an idle machine a server starts in one minute
+instead of four.
 """
 
 from __future__ import annotations
@@ -54,7 +59,7 @@ def test_from_sft_over_rl_with_an_edit_and_a_rewind_to_evaluations(prime: PrimeB
     assert f"sft/run/checkpoints/step_{SFT_STEPS}/weights" in prime.config.read_text()
     prime.up("prime-rl", "--only", "inference", "--no-wait")
     box.wait_for("inference", "ready", timeout_s=START_S)
-    assert 0 < evaluate(box) < 1
+    assert evaluate(box)["kind"] == "base", "of RL: nothing is trained yet"
     kept = box.component("inference")["pid"]
 
     prime.done("start", EXPERIMENT, "--yes", "--no-wait", timeout_s=START_S)
@@ -71,7 +76,7 @@ def test_from_sft_over_rl_with_an_edit_and_a_rewind_to_evaluations(prime: PrimeB
 
     change_batch_size(prime)
     rewind(prime)
-    assert 0 < evaluate(box) < 1
+    assert evaluate(box)["kind"] == "now"
     assert box.component("inference")["pid"] == kept
     status = box.status()
     assert status["state"] == "running"
@@ -97,14 +102,15 @@ def fine_tune(box: Box, checkout: Path) -> None:
     assert box.run("down", "sft", timeout_s=STEP_S).returncode == 0
 
 
-def evaluate(box: Box) -> float:
-    """Evaluate the weights in the engine; the mean reward."""
+def evaluate(box: Box) -> dict[str, Any]:
+    """Evaluate the weights in the engine; the new entry in the list."""
     words = ("eval", "run", EXPERIMENT, "reverse-text", "--examples", "5", "--rollouts", "4")
     done = box.run(*words, "--max-tokens", str(ANSWER_TOKENS), timeout_s=START_S)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = box.json("eval", EXPERIMENT)["evaluations"][-1]
-    assert (found["kind"], found["num_examples"], found["failed_frac"]) == ("now", 5, 0)
-    return float(found["mean"])
+    found: dict[str, Any] = box.json("eval", EXPERIMENT)["evaluations"][-1]
+    assert (found["num_examples"], found["failed_frac"]) == (5, 0)
+    assert 0 < found["mean"] < 1
+    return found
 
 
 def change_batch_size(prime: PrimeBox) -> None:
@@ -171,7 +177,7 @@ def test_sft_is_evaluated_while_it_trains(real: Box, checkout: Path) -> None:
     real.wait_for("inference", "ready", timeout_s=START_S)
     engine = real.component("inference")["pid"]
     retry_until(lambda: real.status("sft")["state"] == "done", timeout_s=START_S, interval_s=1)
-    assert evaluated(real) == [0, 20]
+    assert {0, 20} <= set(evaluated(real)), "the one between may be skipped"
 
     more = real.run("set", "sft", "max_steps=30", "--restart", "--yes", timeout_s=START_S)
     assert more.returncode == 0, more.stderr
