@@ -33,7 +33,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFile, Parsed
 from rltui.frameworks.migration import ConfigRelease, Migrated, MigratedFile
 from rltui.frameworks.prime_rl import configs
-from rltui.frameworks.prime_rl.values import data_file
+from rltui.frameworks.prime_rl.values import data_file, known_renderers
 from rltui.frameworks.verifiers.files import is_vf_rl
 
 Path = tuple[str | int, ...]
@@ -89,6 +89,8 @@ class Default:
     """The result of the training would be another: the old value is written down."""
     below: str = ""
     """Table without which nobody reads it."""
+    of_unknown_models: bool = False
+    """It is another one for models without a known renderer only."""
 
 
 @cache
@@ -602,6 +604,11 @@ class _Work:
             if self._part and not key.startswith(f"{self._part}."):
                 continue
             if default.below and value_at(data, default.below) is None:
+                continue
+            model = value_at(data, f"{self._part or 'orchestrator'}.model.name") or value_at(
+                data, "model.name"
+            )
+            if default.of_unknown_models and (model is None or model in known_renderers()["models"]):
                 continue
             if default.write:
                 self._add(_path(key), default.was, default.why, default.commit, default.date)

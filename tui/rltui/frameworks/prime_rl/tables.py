@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -27,7 +26,13 @@ from rltui.frameworks.prime_rl.rules import (
     is_today,
     strict,
 )
-from rltui.frameworks.prime_rl.values import NCCL_PORT, ROUTER_METRICS_ABOVE, data_file, source_name
+from rltui.frameworks.prime_rl.values import (
+    NCCL_PORT,
+    ROUTER_METRICS_ABOVE,
+    data_file,
+    known_renderers,
+    source_name,
+)
 from rltui.frameworks.schemas import Names
 
 _GROUPED = ("grpo", "echo", "max_rl")
@@ -163,7 +168,7 @@ def _renderers(prefix: str, v: Values, names: Names) -> Problems:
     model = v.get(f"{table}tokenizer.name") or v.get(
         "sft.model.name" if prefix else "orchestrator.model.name"
     )
-    renderers = _known_renderers()
+    renderers = known_renderers()
     if name == "auto" and model not in renderers["models"]:
         message = (
             f'is "auto", but {model} has no known renderer: name one of the same family, such as qwen3'
@@ -228,11 +233,3 @@ def _listening(v: Values, names: Names) -> Iterable[tuple[str, int, str]]:
 def _vllm_arguments() -> frozenset[str]:
     """Arguments that vLLM 0.32 and some earlier releases accept."""
     return frozenset(data_file("vllm_arguments.txt").split())
-
-
-@cache
-def _known_renderers() -> Mapping[str, frozenset[str]]:
-    """`names` of renderers, and `models` that have a known one."""
-    return {
-        key: frozenset(names.split()) for key, names in tomllib.loads(data_file("renderers.toml")).items()
-    }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -149,3 +151,11 @@ def source_name(row: Mapping[str, Any]) -> str:
         return taskset
     ids = [id_ for key in ("env.id", "env.taskset.id") if (id_ := text(row, key)) is not None]
     return "+".join(ids)
+
+
+@cache
+def known_renderers() -> Mapping[str, frozenset[str]]:
+    """`names` of renderers, and `models` that have a known one."""
+    return {
+        key: frozenset(names.split()) for key, names in tomllib.loads(data_file("renderers.toml")).items()
+    }
