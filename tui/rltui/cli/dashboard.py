@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import sys
@@ -19,6 +18,8 @@ DASHBOARD = flag("--dashboard", "show it in the framework's web dashboard instea
 
 def show_place(arguments: Arguments, record: ExperimentRecord, place: DashboardPlace) -> int:
     """Show it in all open tabs of the dashboard; without one, open it, or print the address."""
+    import asyncio  # as costly as the rest of a command that only prints its help
+
     from rltui.client.programs import open_url
     from rltui.services.runs.dashboard import show_in_dashboard  # knows the frameworks
 
