@@ -146,12 +146,15 @@ def likely(error: AmbiguousConfigError, parsed: Parsed) -> str | None:
 
 def conversions() -> str:
     """Return a sentence on the files that can be converted, and to what."""
-    return "; ".join(
-        f"only {framework.config.program} files can be converted, to"
-        f" {join_words([*dict.fromkeys(map(family_of, framework.conversions))])}"
+    targets = {
+        framework.config.program: [*dict.fromkeys(map(family_of, framework.conversions))]
         for framework in _all_frameworks()
         if framework.conversions
-    )
+    }
+    ways = [f"those of {program} to {join_words(names)}" for program, names in targets.items()]
+    later = (name for name in IDS if family_of(name) == name and get(name).migration is not None)
+    ways += [f"those of {name} to a later release" for name in later]
+    return f"files that can be converted: {join_words(ways)}"
 
 
 def with_checkout() -> tuple[Framework, ...]:
