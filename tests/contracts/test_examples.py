@@ -24,6 +24,7 @@ IN_THE_BOX = {"demo": "first", "demo/trainer": "first/trainer", "low-lr": "secon
 """Names of the examples → those of the recorded box."""
 ELSEWHERE = {
     "convert --to prime-rl vf-rl.toml --plan": "has no such file",
+    "convert --to prime-rl@D rl.toml --plan": "has a config of tinyrl; tried in test_convert_release.py",
     "checkpoints prune": "is recorded in test_cli.py",
     "k8s up my-exp --sft --plan": "has no cluster",
     "k8s upgrade my-exp -f values.yaml --plan": "has no cluster",
