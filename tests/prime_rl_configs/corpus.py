@@ -19,8 +19,8 @@ from rltui.frameworks.migration import ConfigRelease, Migration
 from rltui.services.config.config_file import parse_file, read_file
 from rltui.services.config.meaning import Meanings
 
-TREES = {"A0": "A", "A1": "A", "B0": "B", "B1": "B", "C": "C"}
-"""Checkout → its release."""
+TREES = {"A1": "A", "B0": "B", "B1": "B", "C": "C"}
+"""Checkout → its release. A0 is older than the schema of A: 23 of its 29 configs are not taken by B."""
 MODELS = {"A": "A1", "B": "B1", "C": "C"}
 """ConfigRelease → checkout whose models are asked."""
 MIGRATION: Migration = registry.get("prime-rl").migration  # type: ignore[assignment]
