@@ -8,7 +8,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
@@ -254,8 +254,10 @@ _LOCK_POLL_S = 0.01
 class FileLock:
     """A lock on the file `path`, which is created if missing. Held by at most one at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, open_it: Callable[[Path, int], int] = open_own) -> None:
+        """`open_it`: as `open_own`, for a file that is not rltui's own."""
         self.path = path
+        self._open = open_it
         self._descriptor: int | None = None
 
     def acquire(self) -> bool:
@@ -267,7 +269,7 @@ class FileLock:
         if self.is_held():
             return True
         try:
-            descriptor = open_own(self.path, os.O_RDWR | os.O_CREAT)
+            descriptor = self._open(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             title = f"cannot open the lock {self.path}: {error.strerror}"
             raise RltuiError(title, hint=_other_folder_hint(self.path)) from error
