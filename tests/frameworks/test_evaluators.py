@@ -12,7 +12,7 @@ from rltui.base.template import Missing
 from rltui.core.runs.evals import EvalRequest, EvalTarget
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
-from rltui.frameworks.evaluation import EvalCall, EvalModel, Program
+from rltui.frameworks.evaluation import EvalCall, Program
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.inputs import ConfigFiles, RunContext
 from rltui.frameworks.prime_rl import CURRENT, MERGED, SPLIT
@@ -143,7 +143,7 @@ def test_prime_rl_is_evaluated_by_what_its_environment_has(
     command = framework.evaluation.command(config, CONTEXT, call)
     assert command is not None
     assert " ".join(command.argv).startswith(evaluator)
-    options = framework.evaluation.server(config, CONTEXT, EvalModel("model", "m", "/m"), 9, "0.4")
+    options = framework.evaluation.server(config, CONTEXT, "/m", 9, "0.4")
     assert options is not None
     assert " ".join(options.argv).startswith(server)
     base = framework.evaluation.model(config, CONTEXT, EvalTarget(kind="base"))

@@ -103,7 +103,7 @@ class EvaluationSide:
     """The model for a target, which is not `now`. Raises ConfigError if there is no such model, or no server
     could load it.
     """
-    server: Callable[[ConfigFiles, RunContext, EvalModel, int, str], EvalCommand | None] = unknown
+    server: Callable[[ConfigFiles, RunContext, str, int, str], EvalCommand | None] = unknown
     """Further arguments of a server of that model, on a port, with a fraction of each device's memory: its
     `argv` are options, for `{given.options}` in the layout's `eval-server`; `None` if there are none.
 

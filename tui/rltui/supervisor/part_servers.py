@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 
 from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.core.experiment.servers import ServerAddress, port_of
 from rltui.core.experiment.states import ComponentState
 from rltui.errors import ConfigError, ConflictError
-from rltui.frameworks.evaluation import EvalModel
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.supervisor.component import ComponentRunner
 from rltui.supervisor.config import Config, Setup
-from rltui.supervisor.gpu.placement import Placement, Placer
+from rltui.supervisor.gpu.placement import ModelServer, Placer
 
 _NO_ROOM = "serve it on another machine, or lower gpu_memory_utilization of the run's own server"
 
@@ -54,33 +52,20 @@ class PartServers:
         address = self._address(component, files)
         if address is None or self.runners[component].lifecycle.alive:
             return False
-        assign = partial(self._assign, address, files)
+        server = ModelServer(component, address.model or "", port_of(address.url), files)
         later = [
             spec.id
             for spec in self.setup.layout.automatic
             if self.runners[spec.id].lifecycle.state is not ComponentState.READY
         ]
-        placement = self.placer.find(component, assign, files, beside=later)
+        placement = self.placer.find(server, beside=later)
         if isinstance(placement, str):
             raise ConflictError(f"no room for {component}: {placement}", hint=_NO_ROOM)
-        assign(placement)
+        self.placer.assign(server, placement)
         return True
 
     def _address(self, component: str, files: ConfigFiles) -> ServerAddress | None:
         return next((server for server in self.further(files) if server.component == component), None)
-
-    def _assign(self, address: ServerAddress, files: ConfigFiles, placement: Placement) -> None:
-        launcher, name, port = self.config.launcher, address.model or "", port_of(address.url)
-        context = launcher.context(files).run_context
-        model = EvalModel("model", name, name)
-        options = self.setup.framework.evaluation.server(files, context, model, port, placement.gpu_memory)
-        arguments = {
-            "model": name,
-            "port": str(port),
-            "gpus": placement.gpus,
-            "gpu_memory": placement.gpu_memory,
-        }
-        launcher.assign(address.component, {**arguments, "options": options.argv if options else ()})
 
     def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
         """One that has ended has no device."""

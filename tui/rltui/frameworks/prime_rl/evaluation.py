@@ -108,12 +108,12 @@ def _model(
     return EvalModel("base", "base", name, step=0)
 
 
-def _server(g: Generation, model: EvalModel, port: int, share: str) -> EvalCommand:
+def _server(g: Generation, model: str, port: int, share: str) -> EvalCommand:
     """Options after the config of the run's own server. Without a router, which would need further ports."""
     if g.run_folders:
-        argv = ["--vllm.model", model.name, "--server.port", str(port), "--router", "None"]
+        argv = ["--vllm.model", model, "--server.port", str(port), "--router", "None"]
         return EvalCommand((*argv, *(("--vllm.gpu-memory-utilization", share) if share else ())))
-    argv = ["--model.name", model.name, "--server.port", str(port)]
+    argv = ["--model.name", model, "--server.port", str(port)]
     return EvalCommand((*argv, *(("--gpu-memory-utilization", share) if share else ())))
 
 

@@ -1,8 +1,8 @@
-"""The device of a server that starts beside the run, and its share of it."""
+"""A server of a model that starts beside the run: its device, its share of that, and its arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rltui.core.gpu.budget import utilization_within
@@ -16,6 +16,17 @@ from rltui.views.gpu.forecast import memory_verdict
 
 UTILIZATION = 0.9
 """vLLM's default, where the config has no server."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """A component that is given its model."""
+
+    component: str
+    model: str
+    """Folder of weights, or a name on the hub."""
+    port: int
+    files: ConfigFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +44,30 @@ class Placer:
     readings: GpuReadings
     forecaster: Forecaster
 
-    def find(
-        self,
-        component: str,
-        assign: Callable[[Placement], None],
-        files: ConfigFiles,
-        *,
-        share: float = UTILIZATION,
-        beside: Collection[str] = (),
-    ) -> Placement | str:
-        """The device with the most room, and how much of it; a reason in words where there is none.
+    def assign(self, server: ModelServer, placement: Placement) -> None:
+        """Give the component all that it needs for its start."""
+        launcher, files = self.config.launcher, server.files
+        command = self.setup.framework.evaluation.server(
+            files, launcher.context(files).run_context, server.model, server.port, placement.gpu_memory
+        )
+        arguments = {
+            "model": server.model,
+            "port": str(server.port),
+            "gpus": placement.gpus,
+            "gpu_memory": placement.gpu_memory,
+        }
+        launcher.assign(server.component, {**arguments, "options": command.argv if command else ()})
 
-        `assign`: gives the component a placement, for the forecast; it has none afterwards. `beside`:
-        components that will start later: their devices come last, and their memory is left to them.
+    def find(
+        self, server: ModelServer, *, share: float = UTILIZATION, beside: Collection[str] = ()
+    ) -> Placement | str:
+        """The device with the most room, and how much of it; a reason in words where there is none. Nothing
+        is assigned to the component afterwards.
+
+        `share`: as much as it should have. `beside`: components that will start later: their devices come
+        last, and their memory is left to them.
         """
+        component, files = server.component, server.files
         launcher = self.config.launcher
         context = launcher.context(files)
         names = context.run_context.devices
@@ -66,7 +87,7 @@ class Placer:
                 for _ in range(3):  # as wanted, then as much as fits, or half
                     if tried is None:
                         break
-                    assign(placement := Placement(name, f"{tried:.2f}"))
+                    self.assign(server, placement := Placement(name, f"{tried:.2f}"))
                     starts = (component, *beside)
                     forecasts = self.forecaster.forecast(self.readings.newest.devices, files, starts=starts)
                     verdicts = [memory_verdict(one) for one in forecasts if one.plan.device.key == device.key]
@@ -85,10 +106,10 @@ class Placer:
             launcher.assign(component, {})
 
     def _left(
-        self, device: GpuDevice, files: ConfigFiles, share: float, beside: Iterable[str]
+        self, device: GpuDevice, files: ConfigFiles, share: float, beside: Collection[str]
     ) -> float | None:
         """The share that the others will leave; `None` if there is none."""
-        needs = self.forecaster.needs((device,), files, starts=tuple(beside))
+        needs = self.forecaster.needs((device,), files, starts=beside)
         free, usable = device.unclaimed_bytes, device.usable_bytes
         if free is None or not usable:
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from rltui.services.experiment import checkout
 from rltui.services.experiment.leases import trained_by
 from rltui.services.runs import weights
 from rltui.supervisor.component import ComponentRunner
-from rltui.supervisor.gpu.placement import UTILIZATION, Placement
+from rltui.supervisor.gpu.placement import UTILIZATION, ModelServer, Placement
 from rltui.supervisor.runtime import Runtime
 
 _INFERENCE = "inference"
@@ -153,12 +152,10 @@ class EvalServers:
         placement = self._find_placement(model, files)
         if isinstance(placement, str):
             raise RltuiError(f"no server for {model.label}: {placement}")
-        context = self._config.launcher.context(files).run_context
         with socket.socket() as probe:  # frees the port that it was given
             probe.bind(("127.0.0.1", 0))
             port: int = probe.getsockname()[1]
-        command = self._setup.framework.evaluation.server(files, context, model, port, placement.gpu_memory)
-        self._assign(model, placement, port, command.argv if command is not None else ())
+        self._placer.assign(ModelServer(SERVER, model.name, port, files), placement)
         self.serves, self.url = model.name, f"http://127.0.0.1:{port}/v1"
         self._runners[SERVER].start()
 
@@ -169,26 +166,10 @@ class EvalServers:
             self._config.launcher.assign(SERVER, {})
         self.serves = ""
 
-    def _assign(self, model: EvalModel, placement: Placement, port: int, options: Iterable[str]) -> None:
-        self._config.launcher.assign(
-            SERVER,
-            {
-                "model": model.name,
-                "port": str(port),
-                "gpus": placement.gpus,
-                "gpu_memory": placement.gpu_memory,
-                "options": tuple(options),
-            },
-        )
-
     def _find_placement(self, model: EvalModel, files: ConfigFiles) -> Placement | str:
         engine = self._setup.framework.gpu_needs.engine(files)
-        return self._placer.find(
-            SERVER,
-            lambda placement: self._assign(model, placement, 0, ()),
-            files,
-            share=UTILIZATION if engine is None else engine.utilization,
-        )
+        share = UTILIZATION if engine is None else engine.utilization
+        return self._placer.find(ModelServer(SERVER, model.name, 0, files), share=share)
 
 
 def _has_weights(folder: Path, marker: str) -> bool:
