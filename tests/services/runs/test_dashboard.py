@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +24,11 @@ from rltui.frameworks import registry
 from rltui.frameworks.dashboard import HAVE_ONE
 from rltui.frameworks.inputs import ConfigFile
 from rltui.frameworks.prime_rl.dashboard import DASHBOARD
+from rltui.paths import shipped_dir
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.layout_files import load
 from rltui.services.runs.dashboard import show_in_dashboard
+from rltui.services.runs.provenance import ProvenanceCollector
 
 METRICS = DashboardPlace(tab="metrics")
 ROLLOUT = DashboardPlace(tab="traces", step=1, episode="e1003")
@@ -134,6 +140,32 @@ def test_without_one_it_is_said_how_to_get_it(outputs: Path, own_user: Path) -> 
         show(outputs / "one")
     with pytest.raises(UsageError, match="have no dashboard of their own"):
         show_in_dashboard(record(outputs / "one", "tinyrl"), METRICS, may_add=True)
+
+
+def test_the_checkout_is_the_one_that_the_run_has_started_with(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the shell that started it had the variable."""
+    elsewhere = outputs.parent / "work"
+    elsewhere.mkdir()
+    run = replace(record(outputs / "one"), workspace=str(elsewhere))
+    with pytest.raises(UsageError, match=r"no checkout near .* has it"):
+        show_in_dashboard(run, METRICS, may_add=True)
+    prime_rl = registry.get(run.framework)
+    with monkeypatch.context() as shell:
+        shell.setenv("RLTUI_PRIME_RL", str(outputs.with_name("prime-rl-d")))
+        run.control.make()
+        collector = ProvenanceCollector(
+            control=run.control.path, workspace=elsewhere, output_dir=outputs / "one", framework=prime_rl,
+            layout=load(shipped_dir("layouts") / "prime-rl.toml"), config_files=(),
+        )  # fmt: skip
+        asyncio.run(collector.record({}, {}, None))
+    with pytest.raises(UsageError, match="is not running") as raised:
+        show_in_dashboard(run, METRICS, may_add=True)
+    assert f"in {outputs.with_name('prime-rl-d')} installs it" in raised.value.hint
+    shutil.rmtree(outputs.with_name("prime-rl-d"))
+    with pytest.raises(UsageError, match=r"no checkout near .* has it"):
+        show_in_dashboard(run, METRICS, may_add=True)
 
 
 def test_a_rollout_has_its_place_by_its_batch_and_its_own_id() -> None:

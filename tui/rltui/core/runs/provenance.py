@@ -57,8 +57,10 @@ class Provenance:
     """The stored file has no more than the first MiB of them."""
     untracked: tuple[str, ...] = ()
     """Files and folders that git neither tracks nor ignores: names, sorted, the first hundred."""
+    checkout: str = ""
+    """Folder of the framework's own checkout."""
     checkout_commit: str = ""
-    """Commit of the framework's own checkout, if that is not the workspace's repository."""
+    """Its commit, if that is not the workspace's repository."""
     checkout_is_dirty: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
     """Package → version in the environment of the programs: `prime-rl`, `vllm`, …; `python` and `driver`."""

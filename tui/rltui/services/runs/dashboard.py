@@ -17,13 +17,13 @@ from rltui.errors import NotFoundError, RltuiError, UsageError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.dashboard import Dashboard
 from rltui.frameworks.registry import get as framework_named
-from rltui.services.experiment.checkout import NearbyCheckout
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import name_if_needed
 from rltui.services.http import get, post
 from rltui.services.logs.links import safe_url
 from rltui.services.own_files import read_regular
 from rltui.services.runs.dashboard_folders import DashboardFolders
+from rltui.services.runs.provenance import checkout_of
 
 _ANSWER_S = 10.0
 """It looks into every run first."""
@@ -95,9 +95,7 @@ def _living_url(dashboard: Dashboard) -> str | None:
 
 def _none_lives(record: ExperimentRecord, framework: Framework, dashboard: Dashboard) -> UsageError:
     assert framework.checkout is not None, "a framework with a dashboard has checkouts"
-    checkout = NearbyCheckout(
-        framework.checkout, workspace=Path(record.workspace), config_files=record.config_paths
-    )
+    checkout = checkout_of(record, framework.checkout)
     if dashboard.trait not in (checkout.traits() or ()):
         return UsageError(
             f"{dashboard.title} is not running, and no checkout near {record.workspace} has it",

@@ -23,10 +23,11 @@ from rltui.core.experiment.layout import Layout
 from rltui.core.runs.provenance import DataPrint, Provenance
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks import packages
-from rltui.frameworks.base import Framework
+from rltui.frameworks.base import Checkout, Framework
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.services.config.origins import original_files
 from rltui.services.experiment import checkout
+from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.gpu.model_files import HubKind, hub_commit
 from rltui.services.own_files import append_line, make_folder, open_own, write_atomically
 from rltui.services.processes import subprocesses
@@ -77,6 +78,19 @@ def latest(control: Path) -> Provenance | None:
     return None
 
 
+def checkout_of(record: ExperimentRecord, spec: Checkout) -> checkout.NearbyCheckout:
+    """The framework's checkout that the run last started with; near its workspace before the first start."""
+    known = latest(record.control.path)
+    folder = known.checkout if known is not None and Path(known.checkout).is_dir() else ""
+    variables = {spec.variable: folder} if folder else {}
+    return checkout.NearbyCheckout(
+        spec,
+        workspace=Path(record.workspace),
+        config_files=record.config_paths,
+        environment={**os.environ, **variables},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ProvenanceCollector:
     control: Path
@@ -107,7 +121,8 @@ class ProvenanceCollector:
         self, files: ConfigFiles, gpus: Mapping[str, str], driver: str | None
     ) -> tuple[Provenance, bytes]:
         code = await _git_state(self.workspace, besides=original_files(self.config_files))
-        framework_code = await self._checkout_state()
+        checkout_folder = self._checkout_folder()
+        framework_code = None if checkout_folder is None else await _git_state(checkout_folder)
         if framework_code is not None and framework_code.root == code.root:
             framework_code = None
         versions, data = await asyncio.to_thread(self._versions_and_data, files)
@@ -132,6 +147,7 @@ class ProvenanceCollector:
             diff=code.changes.sha256,
             diff_bytes=code.changes.size,
             untracked=tuple(sorted(names)[:_MOST_UNTRACKED]),
+            checkout=str(checkout_folder or ""),
             checkout_commit=framework_code.commit if framework_code is not None else "",
             checkout_is_dirty=framework_code is not None and framework_code.changes.size > 0,
             versions=versions,
@@ -148,15 +164,12 @@ class ProvenanceCollector:
             return None
         return checkout.NearbyCheckout(spec, workspace=self.workspace, config_files=self.config_files)
 
-    async def _checkout_state(self) -> _Repository | None:
-        """State of the framework's own checkout; `None` if there is none."""
-        if (nearby := self._checkout) is None:
-            return None
+    def _checkout_folder(self) -> Path | None:
+        """The framework's own checkout; `None` if there is none."""
         try:
-            folder = nearby.folder
+            return None if (nearby := self._checkout) is None else nearby.folder
         except ConfigError:
             return None
-        return None if folder is None else await _git_state(folder)
 
     def _write(self, provenance: Provenance, patch: bytes) -> None:
         if provenance.diff:

@@ -16,11 +16,11 @@ from rltui.core.logs.lines import plain_text
 from rltui.errors import ConfigError, RltuiError
 from rltui.paths import require_folder
 from rltui.services.config.files import load_files
-from rltui.services.experiment.checkout import NearbyCheckout
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.gpu.model_files import safetensors_header
 from rltui.services.own_files import read_regular
 from rltui.services.runs.observed import framework_of
+from rltui.services.runs.provenance import checkout_of
 
 _FOLDERS = ("weights/step_{step}", "checkpoints/step_{step}/weights", "checkpoint-{step}")
 """Folders that the frameworks write them to; the second is the target of conversions."""
@@ -102,9 +102,7 @@ def weights_conversion(record: ExperimentRecord, step: int) -> WeightsConversion
     maker = framework.run.weights_maker(load_files(config_files, framework), record.run_dir, step)
     if maker is None or framework.checkout is None or not Path(maker.needs).is_file():
         return None
-    run = NearbyCheckout(
-        framework.checkout, workspace=Path(record.workspace), config_files=config_files
-    ).run_prefix()
+    run = checkout_of(record, framework.checkout).run_prefix()
     if isinstance(run, Missing):
         raise ConfigError(run.reason, hint=run.hint)
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
