@@ -11,8 +11,8 @@ from tests.fakes.past_run import write_finished_run
 
 from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
-from rltui.services.experiment.files import ControlFolder
-from rltui.services.experiment.registry import find_experiment
+from rltui.services.experiment.files import ControlFolder, list_dir
+from rltui.services.experiment.registry import find_experiment, name_if_needed
 from rltui.services.own_files import FileLock
 from rltui.services.runs import catalog, organize
 from rltui.services.runs.index import RunIndex
@@ -145,7 +145,13 @@ def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path)
     organize.delete_for_good(index, gone)  # twice at once
     assert outside.is_dir()
     assert index.ids() == {other.id}
+    write_finished_run(tmp_path / "out/b")  # another one in its place
+    assert name_if_needed("a") == "a"
+    shutil.rmtree(tmp_path / "out/b")
+    assert name_if_needed("a") is None, "b is listed, and in the trash"
+    assert [entry.name for entry in list_dir().iterdir()] == ["b"]
     organize.delete_for_good(index, other)
+    assert not [*list_dir().iterdir()]
     assert not (tmp_path / "out" / TRASH).exists()
     assert catalog.catch_up(index, whole=True).runs == 0
 

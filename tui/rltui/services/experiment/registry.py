@@ -66,11 +66,18 @@ def known_experiments() -> list[ExperimentRecord]:
 
 
 def name_if_needed(name: str) -> str | None:
-    """`name` for a command in a message; `None` if it is the only one on the list anyway."""
-    with contextlib.suppress(OSError):
-        if any(entry.name != name for entry in list_dir().iterdir()):
-            return name
-    return None
+    """`name` for a command in a message; `None` if it is the only one on the list that is still there."""
+    return name if any(other != name and _is_there(other) for other in entry_names(list_dir())) else None
+
+
+def _is_there(name: str) -> bool:
+    """True if an experiment is in the folder of this entry of the list, or the entry is damaged."""
+    try:
+        return copy_on_list(read_own(list_dir() / name)).control.record_file.exists()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
 
 
 def run_command(hint: Hint, name: str, **values: object) -> str:
@@ -174,9 +181,20 @@ def _running_check() -> Callable[[str], bool]:
 
 def forget(record: ExperimentRecord) -> None:
     """Remove an experiment from the user's list, if it is there with this folder. Its files stay."""
-    list_entry = list_dir() / record.name
+    _remove_from_list(record.name, record.output_dir)
+
+
+def forget_gone(name: str, output_dir: str) -> None:
+    """As `forget`, unless an experiment is in the folder."""
+    with contextlib.suppress(OSError, ValueError):  # damaged: that is said wherever the list is shown
+        if not ControlFolder(Path(output_dir)).record_file.exists():
+            _remove_from_list(name, output_dir)
+
+
+def _remove_from_list(name: str, output_dir: str) -> None:
+    list_entry = list_dir() / name
     with contextlib.suppress(FileNotFoundError):
-        if same_folder(copy_on_list(read_own(list_entry)).output_dir, record.output_dir):
+        if same_folder(copy_on_list(read_own(list_entry)).output_dir, output_dir):
             list_entry.unlink()
 
 

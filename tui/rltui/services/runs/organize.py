@@ -23,7 +23,7 @@ from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks.dashboard import HAVE_ONE
 from rltui.paths import STATE_FOLDER
 from rltui.services.experiment.files import ControlFolder
-from rltui.services.experiment.registry import check_name, forget, known_experiments
+from rltui.services.experiment.registry import check_name, forget, forget_gone, known_experiments
 from rltui.services.own_files import FileLock, foreign_folder_reason, make_folder
 from rltui.services.processes import living_output_dirs
 from rltui.services.runs import catalog
@@ -200,6 +200,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
         return row
     if folder is None or not folder.is_dir():
         index.remove([row.id])
+        forget_gone(row.name, str(folder or row.folder))
         return row
     folder = folder.resolve()
     _refuse_others_inside(index, row, folder)
@@ -231,7 +232,7 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
     folder = folder_to_trash(row)
     if folder is None or not is_in_trash(row):
         return _record_trashed_at(index, row, None)
-    target = folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
+    target = _place_before(row, folder)
     if os.path.lexists(target):
         raise ConflictError(
             f"cannot restore {row.name}: {target} already exists",
@@ -280,6 +281,12 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
         delete([path])
     _remove_empty(folder.parent)
     index.remove([row.id])
+    forget_gone(row.name, str(_place_before(row, folder)))
+
+
+def _place_before(row: RunRow, folder: Path) -> Path:
+    """Where its `folder` was before it went into the trash."""
+    return folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
 
 
 def _remove_empty(folder: Path) -> None:
