@@ -85,6 +85,21 @@ def test_an_entry_of_an_older_version_is_queued_again_from_any_folder(
     assert main(["queue", "retry", "a", "--set", "nosuch=5"]) == 3
 
 
+def test_of_several_it_is_said_which_are_not_queued_again(
+    own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "ensure_scheduler", lambda: None)
+    a = QueueEntry(
+        id="a", name="a", folder=str(tmp_path), request=ExperimentRequest(), added_at=1.0, state="failed"
+    )
+    b, c = (a.replace(id="b", name="b", state="running"), a.replace(id="c", name="c", state="done"))
+    change_queue(lambda queue: queue.with_entries([a, b, c]))
+    assert main(["queue", "retry", "a", "b", "a", "c"]) == 0
+    output = capsys.readouterr()
+    assert output.out == "queued again: a\n"
+    assert output.err == "not queued again: b is running and c is done\n"
+
+
 def test_a_value_that_was_set_as_it_was_queued_is_set_again(
     own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

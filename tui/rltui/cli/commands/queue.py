@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.text import join_words, parse_whole_number
+from rltui.base.text import join_first, join_words, parse_whole_number
 from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
@@ -168,7 +168,10 @@ def retry(arguments: Arguments) -> int:
     from rltui.services.runs.queue_file import read_queue
 
     mend = partial(_entry_changes, read_queue(), split_assignments(arguments.edits))
-    waiting_entries = commands.retry(arguments.entry, mend)
+    waiting_entries, others = commands.retry(arguments.entry, mend)
+    if others:
+        words = [f"{entry.name} is {entry.state}" for entry in others]
+        print(f"not queued again: {join_first(words, 5)}", file=sys.stderr)
     return _print_change(
         read_queue(), f"queued again: {join_words([entry.name for entry in waiting_entries])}", arguments
     )

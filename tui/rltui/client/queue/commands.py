@@ -344,9 +344,9 @@ def _between(neighbours: Sequence[QueueEntry], index: int, priority: int) -> int
 
 def retry(
     names: Sequence[str], mend: Callable[[QueueEntry], Mapping[str, Any]] = lambda _: {}
-) -> tuple[QueueEntry, ...]:
+) -> tuple[tuple[QueueEntry, ...], tuple[QueueEntry, ...]]:
     """Let these wait again: what failed or was stopped goes on where it was; config files count as they are.
-    `mend`: fields of an entry that get another value.
+    `mend`: fields of an entry that get another value. Returns those that wait again, and the others.
 
     Raises:
         UsageError: if there is no such entry, or sweep; as `mend`, and then nothing was changed.
@@ -356,9 +356,11 @@ def retry(
     files = _contents({path for entry in matches for path in entry.files})
     changes = {entry.id: mend(entry) for entry in matches if ENTRY_STATES[entry.state].can_be_retried}
     new_entries: list[QueueEntry] = []
+    others: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
         new_entries.clear()
+        others.clear()
         for name in names:
             for entry in _entries_of(queue, name):
                 if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
@@ -366,13 +368,16 @@ def retry(
                     update = {**_UNTRIED, "files": own_files, **changes.get(entry.id, {})}
                     new_entries.append(entry.replace(**update))
                     queue = queue.with_entry(new_entries[-1])
+                else:
+                    others.append(entry)
         if not new_entries:
             raise UsageError(f"no entry of {join_words(names)} is queued, stopped, failed or lost")
         return queue
 
     change_queue(change)
     ensure_scheduler()
-    return tuple(new_entries)
+    again = {entry.id for entry in new_entries}
+    return tuple(new_entries), tuple(entry for entry in others if entry.id not in again)
 
 
 def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
