@@ -95,13 +95,15 @@ class ExperimentCommands:
         if url is not None:
             await self.open_page(url)
 
-    async def open_page(self, url: str) -> None:
-        """Open it in a browser; where none can be opened, its address goes to the clipboard."""
+    async def open_page(self, url: str, *, lacks: str = "") -> None:
+        """Open it in a browser; where none can be opened, its address goes to the clipboard, and `lacks` says
+        why it is to be opened.
+        """
         async with self._frontend.waiting("Opening a browser"):
             url = await self._experiment.reachable_url(url)
             is_opened = await self._experiment.open_url(url)
         if is_opened:
             self._frontend.notify(f"Opened {clean_line(url)}", markup=False)
         else:
-            what = f"{clean_line(url)}; open it in a browser"
+            what = f"{clean_line(url)}; open it in a browser{f': {lacks}' if lacks else ''}"
             self._frontend.post_message(CopyRequested(url, what))
