@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltui.base.text import display_unit, format_number
+from rltui.base.text import display_unit, format_measured, format_number
 from rltui.core.metrics.curve import curve_rows
 
 
@@ -68,6 +68,9 @@ def test_figures_are_short() -> None:
     assert {value: format_number(value) for value in values} == values
     assert format_number(math.nan) == "NaN"
     assert format_number(-math.inf) == "-∞"
+    measured = [(1.0, "steps"), (0.5, "steps"), (1.0, "s"), (1.0, "tokens/s"), (0.4123, "frac"), (1.0, "")]
+    texts = [format_measured(value, unit) for value, unit in measured]
+    assert texts == ["1 step", "0.5 steps", "1 s", "1 token/s", "41.2 %", "1"]
     assert (format_number(0.4123, "frac"), display_unit("frac")) == ("41.2", "%")
     assert (format_number(64.5 * 1024**3, "bytes"), display_unit("bytes")) == ("64.5", "GiB")
     assert display_unit("s") == "s"

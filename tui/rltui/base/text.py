@@ -280,6 +280,7 @@ def format_number(value: float, unit: str = "") -> str:
     return f"{value:.4g}" if abs(value) >= 1e3 else f"{value:.3g}"
 
 
+_PLURAL = re.compile(r"(?<=[a-z]{2})s(?=/|$)")
 _DISPLAY_UNITS = {"bytes": ("GiB", 1 / 1024**3), "frac": ("%", 100.0)}
 """Unit → the unit that people read, and its factor."""
 
@@ -287,6 +288,14 @@ _DISPLAY_UNITS = {"bytes": ("GiB", 1 / 1024**3), "frac": ("%", 100.0)}
 def display_unit(unit: str) -> str:
     """The unit in which `format_number` tells values of `unit`."""
     return _DISPLAY_UNITS.get(unit, (unit, 1.0))[0]
+
+
+def format_measured(value: float, unit: str) -> str:
+    """A measured value and its unit: `1 step`, `2 steps`, `45 %`."""
+    number, noun = format_number(value, unit), display_unit(unit)
+    if number == "1":
+        noun = _PLURAL.sub("", noun)
+    return f"{number} {noun}".rstrip()
 
 
 def group_digits(value: float) -> str:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rltui.base.text import display_unit, duration, format_number, join_words, steps_text
+from rltui.base.text import display_unit, duration, format_measured, format_number, join_words, steps_text
 from rltui.base.times import Moment, Period
 from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, limit_option, positive
 from rltui.cli.choosing import Target, separate_words, show_runs
@@ -362,7 +362,6 @@ def _print_summary(
     for line in lines:
         finite = [value for value in line.current.values if math.isfinite(value)]
         values = line.current.values
-        unit = display_unit(line.unit)
         gaps = f", {len(values) - len(finite)} non-finite" if len(finite) < len(values) else ""
         newest = (
             f"step {line.current.steps[-1]}"
@@ -374,7 +373,7 @@ def _print_summary(
         cells.append(
             (
                 line.label,
-                f"{format_number(values[-1], line.unit)} {unit}".rstrip() if len(values) else "",
+                format_measured(values[-1], line.unit) if len(values) else "",
                 newest,
                 format_number(min(finite), line.unit) if finite else "",
                 format_number(max(finite), line.unit) if finite else "",

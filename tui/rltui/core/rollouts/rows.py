@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rltui.base.text import format_measured
 from rltui.core.rollouts.batches import Conversation, Message, Sample, ToolCall, Transcript, bounded
 
 _MOST_CONVERSATIONS = 16
@@ -290,7 +291,7 @@ def _trace_details(trace: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     if math.isfinite(ship_step):
         yield "shipped at step", f"{ship_step:g}"
     if math.isfinite(ship_step) and math.isfinite(dispatch_step):
-        yield "staleness", f"{ship_step - dispatch_step:g} steps"
+        yield "staleness", format_measured(ship_step - dispatch_step, "steps")
     yield "advantage", info.get("advantage")
     data = _table(trace, "task", "data")
     yield "answer", data.get("answer")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from rltui.base.text import age, display_unit, duration, format_number, truncate
+from rltui.base.text import age, duration, format_measured, truncate
 from rltui.base.times import clock_text
 from rltui.core.metrics.annotations import AnnotationKind
 from rltui.ui.charts.catalog import Chart
@@ -93,7 +93,6 @@ def reading_lines(
 ) -> Content:
     lines = [Content.styled("At the cursor" if view.cursor is not None else "Newest", "bold underline")]
     for chart in charts:
-        unit = display_unit(chart.unit)
         style = "bold" if chart is chosen else ""
         readings = model.frame(chart, view).readings
         title = clean_line(chart.title)
@@ -101,7 +100,7 @@ def reading_lines(
             lines.append(Content.styled(truncate(title, _READING_WIDTH), style))
         for reading in readings:
             label = f"  {clean_line(reading.label)}" if len(readings) > 1 else title
-            text = f"{format_number(reading.value, chart.unit)} {unit}".rstrip()
+            text = format_measured(reading.value, chart.unit)
             room = max(4, _READING_WIDTH - len(text) - 1)
             colour = LINE_COLOURS[reading.style] if len(readings) > 1 else style
             lines.append(Content.assemble((truncate(label, room).ljust(room + 1), colour), (text, "bold")))
