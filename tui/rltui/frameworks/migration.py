@@ -42,10 +42,6 @@ class MigratedFile:
     """The files that it was made of."""
     text: str
     changes: tuple[KeyChange, ...]
-    moves: Mapping[str, str | None]
-    """Dotted key before → after, `None` if it is gone. Keys of the file of one program begin with its
-    role.
-    """
     framework: str
     """Id of the framework whose programs read it."""
     schema: ConfigSchema

@@ -6,6 +6,7 @@ release has in its schema. A file goes through all releases with a schema, one a
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,9 +45,9 @@ Path = tuple[str | int, ...]
 class Change:
     """What prime-rl changed about one key, or about all below it."""
 
-    date: str
+    date: str = ""
     commit: str = ""
-    key: str
+    key: str = ""
     """Its name before, `[]` for elements of arrays; with `sft.` for a file of SFT alone."""
     to: str = ""
     """Its name since; empty: as the concepts have it, or none."""
@@ -118,23 +119,11 @@ def _changes(entry: Mapping[str, Any]) -> Iterator[Change]:
 
 def _spread(text: str) -> list[str]:
     """`{a,b}.c` as `a.c` and `b.c`."""
-    start = text.find("{")
-    if start < 0:
+    start, brace, rest = text.partition("{")
+    if not brace:
         return [text]
-    depth, commas = 0, [start]
-    for offset in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[offset], 0)
-        if (text[offset] == "," and depth == 1) or depth == 0:
-            commas.append(offset)
-        if depth == 0:
-            break
-    words = (text[a + 1 : b] for a, b in pairwise(commas))
-    return [
-        f"{text[:start]}{word}{rest}"
-        for word_ in words
-        for word in _spread(word_)
-        for rest in _spread(text[commas[-1] + 1 :])
-    ]
+    words, _, end = rest.partition("}")
+    return [f"{start}{word}{other}" for word in words.split(",") for other in _spread(end)]
 
 
 RELEASES = (
@@ -205,16 +194,12 @@ def source_of(files: Sequence[ConfigFile], until: str = configs.NEVER) -> Config
     if len(files) > 1 and {file.role for file in files} <= set(configs.PARTS):
         return RELEASES[0]
     misfits = {
-        day: sum(configs.fit(configs.snapshot(day, role), data).strange for role, data in _whole(files))
+        day: sum(configs.fit(configs.snapshot(day, file.role), file.data).strange for file in files)
         for day in configs.DAYS
     }
     return _release_of(
         min(misfits, key=lambda day: (misfits[day], day > until, configs.snapshot(day, "rl").partial))
     )
-
-
-def _whole(files: Iterable[ConfigFile]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return ((file.role, file.data) for file in files)
 
 
 def migrate(
@@ -304,30 +289,18 @@ class _Work:
         self._part = role if role in configs.PARTS else ""
         self._role, self._space = "rl" if self._part else role, "sft." if role == "sft" else ""
         self._original, self._is_overlay = data, is_overlay
-        self._keys = [_Key(path, path, value, value) for path, value in _leaves(data)]
+        self.keys = [_Key(path, path, value, value) for path, value in _leaves(data)]
+        """All that it began with, and what was added."""
         self._tables: dict[Path, Path] = {path: path for path in _tables(data)}
         self._notes: list[KeyChange] = []
 
     @property
     def data(self) -> dict[str, Any]:
-        return _tree((key.new, key.value) for key in self._keys if key.new is not None)
+        return _tree((key.new, key.value) for key in self.keys if key.new is not None)
 
     @property
     def is_changed(self) -> bool:
-        return not same_value(_sorted(self.data), _sorted(self._original))
-
-    @property
-    def _moved(self) -> dict[str, str | None]:
-        return {
-            _dotted(key.old): None if key.new is None else _dotted(key.new)
-            for key in self._keys
-            if key.old is not None and key.new != key.old
-        }
-
-    @property
-    def keys(self) -> tuple[_Key, ...]:
-        """All that it began with, and what was added."""
-        return tuple(self._keys)
+        return bool(changed_keys(deep_leaves(self._original), deep_leaves(self.data)))
 
     def advance(self, after: str, until: str) -> None:
         """Through all releases after one day until another."""
@@ -338,9 +311,7 @@ class _Work:
     def share(self, roles: Sequence[str]) -> None:
         """Set what all parts have alike once for all, and how many devices they have."""
         schema = configs.snapshot(RELEASES[0].day, "rl")
-        shared = Change(
-            date="", key="", why="one key at the top of rl.toml sets it for all parts", commit="34ac60439"
-        )
+        shared = Change(why="one key at the top of rl.toml sets it for all parts", commit="34ac60439")
         for shared_key, others in configs.OVERLAY.shared.items():
             key, *_ = (*_named_in(schema, shared_key), shared_key)
             names = [
@@ -349,35 +320,29 @@ class _Work:
                 if other.partition(".")[0] in roles
                 for name in _named_in(schema, other)
             ]
-            keys = [k for k in self._keys if k.new is not None and _dotted(k.new) in names]
+            keys = [k for k in self.keys if k.new is not None and _dotted(k.new) in names]
             if keys and len(keys) == len(names) and all(same_value(k.value, keys[0].value) for k in keys):
                 for key_ in keys:
                     key_.changes.append(shared)
                     key_.new, key_.merged_with = None, _path(key)
                 keys[0].new, keys[0].merged_with = _path(key), None
-        counts = (value_at(self.data, f"inference.parallel.{name}") for name in ("tp", "dp"))
-        devices = 1
-        for count in counts:
-            devices *= count if isinstance(count, int) else 1
+        counts = [value_at(self.data, f"inference.parallel.{name}") for name in ("tp", "dp")]
+        devices = math.prod(count for count in counts if isinstance(count, int))
         if devices > 1:
-            self._add(
-                _path("deployment.num_infer_gpus"),
-                devices,
-                "the number follows from inference.parallel",
-                "1826b1892",
-            )
+            why = Change(why="the number follows from inference.parallel", commit="1826b1892")
+            self._add(_path("deployment.num_infer_gpus"), devices, why)
         self._keep_tables(schema)
 
     def keep_within(self) -> None:
         """Drop what the file of one program cannot have any more."""
-        for key in self._keys:
+        for key in self.keys:
             if key.new is not None and key.new[0] != self._part:
                 key.changes.append(
                     Change(
-                        date="", key="", why=f"it is {_dotted(key.new)} of rl.toml now",
+                        why=f"it is {_dotted(key.new)} of rl.toml now",
                         todo="set it where the whole run is configured",
                     )
-                )  # fmt: skip
+                )
                 key.new = None
 
     def text(self, text: str, path: str) -> str:
@@ -391,7 +356,7 @@ class _Work:
         }
         moves |= {
             _strings(key.old): None if key.new is None or key.value == {} else _strings(key.new)
-            for key in self._keys
+            for key in self.keys
             if key.old is not None and key.old != key.new
         }
         data = self.data
@@ -405,7 +370,7 @@ class _Work:
                 text = f"{text.rstrip()}\n\n[{key}]\n"
             elif leaves.get(key) != {}:
                 text = edit.edit(text, {key: value})
-        if _sorted(edit.parse(text, path)) != _sorted(data):
+        if changed_keys(deep_leaves(edit.parse(text, path)), wanted):
             raise ConfigError(f"{path} cannot be rewritten with its comments", hint="convert it by hand")
         return text
 
@@ -414,13 +379,13 @@ class _Work:
     ) -> MigratedFile:
         role = self._part or self._role
         return MigratedFile(
-            path, role, sources, text, self._report(), self._moved, reader([role], target),
+            path, role, sources, text, self._report(), reader([role], target),
             configs.snapshot(target.day, role),
         )  # fmt: skip
 
     def _report(self) -> tuple[KeyChange, ...]:
         changes: dict[tuple[str | None, str | None], KeyChange] = {}
-        for key in self._keys:
+        for key in self.keys:
             if (change := self._change(key)) is not None:
                 changes.setdefault((change.key, change.to), change)
         return (*changes.values(), *self._notes)
@@ -432,12 +397,12 @@ class _Work:
         facts = [change for change in _facts()[0] if before < change.date <= day]
         data = self.data
         self._tables = {old: self._table(new, data, facts, schema) for old, new in self._tables.items()}
-        for key in self._keys:
+        for key in self.keys:
             key.used = frozenset()
         for _ in range(2):  # another type of a table has other keys
             data = self.data
             unknown = {_path(name) for name in schema.unknown_keys(data, configs.FREE)}
-            for key in [key for key in self._keys if key.new is not None]:
+            for key in [key for key in self.keys if key.new is not None]:
                 self._advance_key(key, data, facts, was, schema, unknown, day)
         self._merge(day)
         self._keep_tables(schema)
@@ -446,14 +411,14 @@ class _Work:
     def _merge(self, day: str) -> None:
         """Two keys with one name since: the first one stays."""
         present: dict[Path, _Key] = {}
-        for key in [key for key in self._keys if key.new is not None]:
+        for key in [key for key in self.keys if key.new is not None]:
             other = present.setdefault(key.place, key)
             if other is not key:
                 key.merged_with, key.new = key.new, None
                 if not same_value(other.value, key.value):
                     why = f"{_dotted(other.place)} is set by another key"
                     todo = f"the values differ: {display(other.value)} is kept"
-                    key.changes.append(Change(date=day, key="", why=why, todo=todo))
+                    key.changes.append(Change(date=day, why=why, todo=todo))
 
     def _advance_key(
         self, key: _Key, data: Mapping[str, Any], facts: Sequence[Change], was: ConfigSchema,
@@ -511,7 +476,7 @@ class _Work:
                 target = _with_indices(_path(change.to), (index,))
                 if target[:-1] in self._tables.values():
                     key.merged_with = _path(change.to)
-                    self._add(target, item, change.why, change.commit, change.date)
+                    self._add(target, item, change)
             return
         if change.to:
             key.new = self._placed(change, path)
@@ -519,7 +484,7 @@ class _Work:
         if any(same_value(key.value, value) for value in change.empties):
             key.new, key.value = key.place[:-1], {}
         for name, value in change.adds.items():
-            self._add(_with_indices(_path(name), path), value, change.why, change.commit, change.date)
+            self._add(_with_indices(_path(name), path), value, change)
 
     def _placed(self, change: Change, path: Path) -> Path:
         """Where a change puts a key."""
@@ -576,7 +541,7 @@ class _Work:
     def _reason(self, path: Path, until: str) -> Change:
         """Why a key has another name, or none."""
         told = self._told(path, [change for change in _facts()[0] if change.date <= until])
-        change = max(told, key=lambda change: (len(change.key), change.date), default=Change(date="", key=""))
+        change = max(told, key=lambda change: (len(change.key), change.date), default=Change())
         if change.why:
             return change
         starts = (_dotted(path[:depth]) for depth in range(len(path), 0, -1))
@@ -588,11 +553,10 @@ class _Work:
 
     # --- what is set besides ------------------------------------------------------------------------------
 
-    def _add(self, path: Path, value: TomlValue, why: str, commit: str, date: str = "") -> None:
-        if any(key.new == path for key in self._keys):
-            return
-        change = Change(date=date, key="", why=why, commit=commit)
-        self._keys.append(_Key(None, path, value, None, [change]))
+    def _add(self, path: Path, value: TomlValue, because: Change | Default) -> None:
+        if all(key.new != path for key in self.keys):
+            reason = Change(date=because.date, why=because.why, commit=because.commit)
+            self.keys.append(_Key(None, path, value, None, [reason]))
 
     def _defaults(self, before: str, day: str) -> None:
         data = self.data
@@ -611,7 +575,7 @@ class _Work:
             if default.of_unknown_models and (model is None or model in known_renderers()["models"]):
                 continue
             if default.write:
-                self._add(_path(key), default.was, default.why, default.commit, default.date)
+                self._add(_path(key), default.was, default)
             else:
                 self._notes.append(
                     KeyChange(kind="default", to=key, why=default.why, date=default.date,
@@ -628,7 +592,7 @@ class _Work:
             if values is None:  # it takes long
                 values = schema.read(data, role=self._role, hints=SchemaHints(configs.FREE)).values
             if values.get(name, "") is None:
-                self._keys.append(_Key(None, path, {}, None))
+                self.keys.append(_Key(None, path, {}, None))
                 data, values = self.data, None
 
     def _change(self, key: _Key) -> KeyChange | None:
@@ -677,7 +641,7 @@ class _Work:
         assert key.old is not None
         for depth in range(1, len(key.old)):
             table = key.old[:depth]
-            inside = [other for other in self._keys if other.old is not None and other.old[:depth] == table]
+            inside = [other for other in self.keys if other.old is not None and other.old[:depth] == table]
             if len(inside) > 1 and all(
                 other.new is None and other.changes == key.changes for other in inside
             ):
@@ -731,13 +695,6 @@ def _with_lists(value: TomlValue) -> TomlValue:
     if value and all(isinstance(key, int) for key in value):
         return [_with_lists(value[index]) for index in sorted(value)]
     return {key: _with_lists(item) for key, item in value.items()}
-
-
-def _sorted(value: TomlValue) -> TomlValue:
-    """The same, so that equal tables have equal texts."""
-    if isinstance(value, Mapping):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _strings(path: Path) -> tuple[str, ...]:
