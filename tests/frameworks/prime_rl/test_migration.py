@@ -77,6 +77,18 @@ def test_one_way_to_d_is_that_over_all_generations(case: Path) -> None:
     assert files[0].data == edit.parse(direct.text, "")
 
 
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("[orchestrator]\n[trainer.optim]\nlr = 1e-5\n", "C or D, taken as C (August 2026, run folders),"),
+        ("[orchestrator]\n[trainer.optim]\nweight_decay = 0.1\n", "C (August 2026, run folders)"),
+    ],
+)
+def test_a_file_of_either_release_says_so_if_that_matters(text: str, source: str) -> None:
+    file = ConfigFile("rl", "/x/rl.toml", edit.parse(text, ""), content=text.encode())
+    assert migrate([file], "D").source_words == source
+
+
 # --- any config ---------------------------------------------------------------------------------------------
 
 

@@ -187,7 +187,7 @@ def _migrated(
     first = done.files[0]
     report = ForeignConfig(
         framework=first.framework,
-        source=done.source.words,
+        source=done.source_words,
         target=release.words,
         path=first.path,
         text=first.text,

@@ -58,6 +58,13 @@ class Migrated:
     source: ConfigRelease
     target: ConfigRelease
     files: tuple[MigratedFile, ...]
+    others: tuple[ConfigRelease, ...] = ()
+    """Releases that the files fit as well as their source, and from which they would become others."""
+
+    @property
+    def source_words(self) -> str:
+        names = " or ".join(sorted(release.name for release in (self.source, *self.others)))
+        return f"{names}, taken as {self.source.words}," if self.others else self.source.words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

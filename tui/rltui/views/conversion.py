@@ -40,7 +40,8 @@ def conversion_lines(report: ForeignConfig) -> Iterator[str]:
     if report.validator:
         parts.append(f"{verdict} by {report.validator}")
     if report.compared is not None:
-        yield from equivalence_lines(report.compared)
+        defaults = [change.to for change in report.changes if change.kind == "default" and change.to]
+        yield from equivalence_lines(report.compared, defaults)
     if parts:
         yield "; ".join(parts)
 

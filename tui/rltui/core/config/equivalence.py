@@ -41,14 +41,13 @@ def equivalence(
     before: Resolved, after: Resolved, moved: Iterable[Moved], said: Collection[str]
 ) -> Equivalence:
     """Compare. `said`: dotted keys that the files set."""
-    leaves, equal, defaults_gone = deep_leaves(after.values), 0, 0
+    leaves, equal = deep_leaves(after.values), 0
     different: list[ValueDifference] = []
     gone: list[ValueDifference] = []
-    unproven, met = [], set()
+    unproven: list[str] = []
     for item in moved:
         is_set = item.old in said
         value = _at(leaves, item.new) if item.new is not None else _ABSENT
-        met.add(item.new)
         if item.was is None and value in (None, _ABSENT):
             continue
         found = ValueDifference(key=item.old, to=item.new, before=_text(item.was, item.old), is_set=is_set)
@@ -60,9 +59,8 @@ def equivalence(
             different.append(found.replace(after=_text(value, item.new or "")))
         elif item.new is not None and is_set and not after.is_own:
             unproven.append(item.new)
-        else:
-            gone += [found] if is_set else []
-            defaults_gone += not is_set
+        elif is_set:
+            gone.append(found)
     return Equivalence(
         before=before.by,
         after=after.by,
@@ -70,8 +68,6 @@ def equivalence(
         equal=equal,
         different=tuple(different),
         gone=tuple(gone),
-        defaults_gone=defaults_gone,
-        added=sum(value is not None and key not in met for key, value in leaves.items()),
         unproven=tuple(dict.fromkeys(unproven)),
     )
 

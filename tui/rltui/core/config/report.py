@@ -334,9 +334,6 @@ class Equivalence(Value):
     different: tuple[ValueDifference, ...] = ()
     gone: tuple[ValueDifference, ...] = ()
     """Those that are set, and that nothing stands for afterwards."""
-    defaults_gone: int = 0
-    added: int = 0
-    """Number of values that only the later release has."""
     unproven: tuple[str, ...] = ()
     """Keys afterwards of which the later release's schema says nothing."""
 

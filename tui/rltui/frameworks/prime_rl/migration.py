@@ -191,15 +191,25 @@ def reader(roles: Iterable[str], release: ConfigRelease) -> str:
 
 def source_of(files: Sequence[ConfigFile], until: str = configs.NEVER) -> ConfigRelease:
     """The release that the files fit best: of equals the newest, but not one after a day if possible."""
-    if len(files) > 1 and {file.role for file in files} <= set(configs.PARTS):
-        return RELEASES[0]
+    return _release_of(
+        min(_fitting(files), key=lambda day: (day > until, configs.snapshot(day, "rl").partial))
+    )
+
+
+def _fitting(files: Sequence[ConfigFile]) -> list[str]:
+    """The days whose schemas the files fit best, the newest first."""
+    if _are_parts(files):
+        return [RELEASES[0].day]
     misfits = {
         day: sum(configs.fit(configs.snapshot(day, file.role), file.data).strange for file in files)
         for day in configs.DAYS
     }
-    return _release_of(
-        min(misfits, key=lambda day: (misfits[day], day > until, configs.snapshot(day, "rl").partial))
-    )
+    return [day for day in configs.DAYS if misfits[day] == min(misfits.values())]
+
+
+def _are_parts(files: Sequence[ConfigFile]) -> bool:
+    """They are the files of the first generation, which belong together."""
+    return len(files) > 1 and {file.role for file in files} <= set(configs.PARTS)
 
 
 def migrate(
@@ -210,22 +220,34 @@ def migrate(
     Raises:
         ConfigError: if they are for a later one already, or cannot be rewritten without loss.
     """
-    source = source or source_of(files, until=target.day)
+    if source is not None:
+        return Migrated(source, target, _all_migrated(files, source, target))
+    source = source_of(files, until=target.day)
+    done = _all_migrated(files, source, target)
+    fitting = {known.name: known for known in map(_release_of, reversed(_fitting(files)))}
+    others = (
+        known
+        for name, known in fitting.items()
+        if name != source.name and known.day <= target.day
+        if [file.text for file in _all_migrated(files, known, target)] != [file.text for file in done]
+    )
+    return Migrated(source, target, done, tuple(others))
+
+
+def _all_migrated(
+    files: Sequence[ConfigFile], source: ConfigRelease, target: ConfigRelease
+) -> tuple[MigratedFile, ...]:
     if source.day > target.day:
         raise ConfigError(
             f"the config is for {source.words}, which is later than {target.name}",
             hint="a config is only converted to a later generation",
         )
-    if len(files) > 1 and source is RELEASES[0] and target is not source:
-        return Migrated(source, target, (_merged(files, target),))
+    if _are_parts(files) and source is RELEASES[0] and target is not source:
+        return (_merged(files, target),)
     roles = [file.role for file in files]
-    return Migrated(
-        source,
-        target,
-        tuple(
-            _migrated(file, source, target, is_overlay=file.role in roles[:index])
-            for index, file in enumerate(files)
-        ),
+    return tuple(
+        _migrated(file, source, target, is_overlay=file.role in roles[:index])
+        for index, file in enumerate(files)
     )
 
 
