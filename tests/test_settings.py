@@ -6,7 +6,7 @@ import pytest
 
 from rltui import paths, settings
 from rltui.cli.app import TuiSettings
-from rltui.core.metrics.health import Thresholds
+from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.errors import ConfigError
 from rltui.settings import AlertSettings, Settings
 

@@ -10,7 +10,7 @@ from tests.supervisor.conftest import make_checkpoints
 from rltui.core.config.edit_log import EditRecord, FileEdit
 from rltui.core.experiment.api import RollbackOffer
 from rltui.core.metrics.bottleneck import BottleneckKnobs
-from rltui.core.metrics.health import RULES, Finding
+from rltui.core.metrics.health.findings import RULES, Finding
 from rltui.core.metrics.tracks import RunTracks
 from rltui.supervisor.metrics.health import _last_good
 from rltui.supervisor.supervisor import Supervisor

@@ -10,7 +10,7 @@ import pytest
 
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.metrics.engine import InferenceActivity
-from rltui.core.metrics.health import Thresholds
+from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.core.metrics.tracks import RunTracks
 from rltui.frameworks.run_settings import RunFiles
 from rltui.services.experiment.journal import read_journal

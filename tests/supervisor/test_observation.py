@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rltui.core.experiment.api import Curve, HealthIssue
-from rltui.core.metrics.health import concept_beside
+from rltui.core.metrics.health.findings import concept_beside
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.metrics.rows import MetricSources
 from rltui.supervisor.observation import ProgressTracker

@@ -14,7 +14,9 @@ import pytest
 from tests.tinyrl.conftest import free_port
 from tests.waiting import retry_until
 
-from rltui.core.metrics.health import HealthInputs, Thresholds, findings
+from rltui.core.metrics.health.findings import findings
+from rltui.core.metrics.health.rule import HealthInputs
+from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.core.metrics.tracks import RunTracks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -18,7 +18,7 @@ from tests.fakes.experiment import (
 from rltui.core.experiment.api import Bottleneck, Lost, Orphan, Plan, Request, RollbackOffer, Status
 from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import OutOfMemory, Remedy
-from rltui.core.metrics.health import RULES, Finding, health_issue_of
+from rltui.core.metrics.health.findings import RULES, Finding, health_issue_of
 
 GPU_REASON = (
     "waiting for GPU 0: needs 71.9 GiB free, 12.1 GiB GiB held by pid 4711 VLLM::EngineCore, 9.8 GiB held"

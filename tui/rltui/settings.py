@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, ValidationError, field_validator
 
 from rltui.base.tables import TomlTable, list_of_texts
 from rltui.core.experiment.api import AlertSeverity
-from rltui.core.metrics.health import Thresholds
+from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 
 from rltui import settings
 from rltui.core.logs.lines import plain_text
-from rltui.core.metrics.health import RULES, Finding, HealthInputs, Thresholds, findings, health_issue_of
+from rltui.core.metrics.health.findings import RULES, Finding, findings, health_issue_of
+from rltui.core.metrics.health.rule import HealthInputs
+from rltui.core.metrics.health.thresholds import RuleId, Thresholds
 from rltui.core.metrics.learning import Discard, Learning
 from rltui.core.metrics.seats import with_means_of_seats
 from rltui.core.metrics.tracks import RunTracks
@@ -512,6 +514,7 @@ def test_the_example_of_the_settings_has_every_one_as_it_is() -> None:
     assert document["health"].keys() == Thresholds.model_fields.keys()
     assert document["alerts"].keys() == settings.AlertSettings.model_fields.keys()
     assert all(rule in text for rule in RULES)
+    assert set(get_args(RuleId)) == set(RULES)
 
 
 def test_the_worst_comes_first() -> None:

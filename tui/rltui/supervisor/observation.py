@@ -13,7 +13,7 @@ from typing import Any
 from rltui.core.experiment.api import Curve, Link, Progress
 from rltui.core.metrics import names as metric_names
 from rltui.core.metrics.engine import InferenceActivity
-from rltui.core.metrics.health import concept_beside
+from rltui.core.metrics.health.findings import concept_beside
 from rltui.core.metrics.non_finite import NonFinite, NonFiniteWatch
 from rltui.core.metrics.progress import MetricSeries
 from rltui.core.metrics.series import SeriesKey, downsample

@@ -12,7 +12,9 @@ from rltui.core.experiment.api import Alert, Bottleneck, HealthIssue, RollbackOf
 from rltui.core.experiment.events import entry_data
 from rltui.core.metrics.bottleneck import BottleneckKnobs, bottleneck
 from rltui.core.metrics.engine import InferenceActivity
-from rltui.core.metrics.health import Finding, HealthInputs, Thresholds, findings, health_issue_of, spoils
+from rltui.core.metrics.health.findings import Finding, findings, health_issue_of, spoils
+from rltui.core.metrics.health.rule import HealthInputs
+from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.core.metrics.learning import Learning
 from rltui.core.metrics.tracks import RunTracks
 from rltui.services.experiment.journal import read_entries

@@ -10,7 +10,7 @@ from pathlib import Path
 from rltui.base.text import size_text
 from rltui.core import hints
 from rltui.core.experiment.api import Alert, RollbackOffer
-from rltui.core.metrics.health import RULES
+from rltui.core.metrics.health.findings import RULES
 from rltui.core.runs.checkpoints import GOOD, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
 from rltui.services.experiment.registry import name_if_needed
 from rltui.services.runs.checkpoints import (
