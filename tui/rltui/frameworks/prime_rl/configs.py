@@ -38,6 +38,11 @@ FOREIGN = frozenset({"orchestrator.renderer", "renderer"})
 """Tables of the package `renderers`."""
 OVERLAY = Overlay.parse(data_file("concepts.toml"))
 """Knowledge that no schema has, for all generations."""
+SOURCES = {
+    "train": OVERLAY.concepts["train_source"].keys,
+    "eval": ("eval.source", *OVERLAY.concepts["eval_source"].keys),
+}
+"""Split → arrays of its sources in all generations, in the launchers' files."""
 
 _DATES: Mapping[str, tuple[str, ...]] = {
     SPLIT: ("2025-12-01",),

@@ -14,12 +14,13 @@ from rltui.core.config.data import value_at
 from rltui.core.experiment.instances import instance_ids
 from rltui.core.experiment.servers import LOOPBACK_HOSTS, ServerAddress, server_url, tcp_address
 from rltui.errors import ConfigError, UsageError
+from rltui.frameworks.prime_rl.configs import OVERLAY, SOURCES
 from rltui.frameworks.prime_rl.values import is_table, rows, source_name, text
 
 TEACHER = "teacher"
 """Id, in layouts, of the component that serves a frozen model; its instances are `teachers`."""
-_ALGORITHMS = ("orchestrator.train.algo", "orchestrator.algo")
-"""Tables of the algorithm of all sources, the present one first; a source may have an `algo` of its own."""
+_ALGORITHMS = OVERLAY.concepts["algo"].keys
+"""Tables of the algorithm of all sources; a source may have an `algo` of its own."""
 _SCORES, _GENERATES = "scores rollouts", "generates rollouts"
 _OF_ALGORITHM = {"teacher": _SCORES, "sampling.source": _GENERATES}
 """Frozen model in the table of an algorithm → its work."""
@@ -31,13 +32,8 @@ _OF_SPRING = {
     ROLLOUTS_OF_SPRING: _GENERATES,
 }
 """The same before there were algorithms."""
-_TRAIN = ("orchestrator.train.source", "orchestrator.train.env", "orchestrator.env")
-_EVAL = ("orchestrator.eval.source", "orchestrator.eval.env", "eval.source")
-_SPLITS: Mapping[str, tuple[Literal["rollouts", "evals"], Sequence[str]]] = {
-    "train": ("rollouts", _TRAIN),
-    "eval": ("evals", _EVAL),
-}
-"""Split → what needs its env servers, and arrays of its sources in all generations."""
+_NEEDED_FOR: Mapping[str, Literal["rollouts", "evals"]] = {"train": "rollouts", "eval": "evals"}
+"""Split → what needs its env servers."""
 
 
 def frozen_models(
@@ -53,14 +49,12 @@ def frozen_models(
         return ()  # its launcher serves it
     ports = own_ports() if (models := tuple(_frozen(data))) else ()
     own_urls = {f"http://{host}:{port}/v1" for host in LOOPBACK_HOSTS for port in ports}
-    found: dict[tuple[str, str | None], ServerAddress] = {}
-    sources: dict[tuple[str, str | None], list[str]] = {}
+    found: dict[tuple[str, str | None], tuple[ServerAddress, list[str]]] = {}
     for key, table, work, source in models:
         for address in _addresses(key, table, work):
             if address.url not in own_urls:
-                found.setdefault(model := (address.url, address.model), address)
-                sources.setdefault(model, []).append(source)
-    ids = instance_ids(TEACHER, _distinct([names[0] for names in sources.values()]))
+                found.setdefault((address.url, address.model), (address, []))[1].append(source)
+    ids = instance_ids(TEACHER, _distinct([names[0] for _, names in found.values()]))
     return tuple(
         replace(
             address,
@@ -68,16 +62,16 @@ def frozen_models(
             used_for=address.used_for if "" in names else f"{address.used_for} of {join_words(names)}",
             component=id_ if address.is_here else "",
         )
-        for id_, address, names in zip(ids, found.values(), sources.values(), strict=True)
+        for id_, (address, names) in zip(ids, found.values(), strict=True)
     )
 
 
 def env_servers(data: Mapping[str, Any]) -> Iterator[ServerAddress]:
     """The env servers of sources with an address. Raises ConfigError as `frozen_models`."""
-    for split, (needed_for, arrays) in _SPLITS.items():
+    for split, needed_for in _NEEDED_FOR.items():
         sources = [
             (f"{array}.{index}.{key}", source_name(row) or str(row.get("id", "")), address)
-            for array in arrays
+            for array in SOURCES[split]
             for index, row in enumerate(rows(data, array))
             for key in ("serve.address", "address")
             if (address := text(row, key)) is not None
@@ -92,7 +86,7 @@ def _frozen(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], s
     """Key, table, work, and the name of the only source that uses it, empty if all without an algorithm of
     their own do.
     """
-    sources = [(f"{array}.{i}", row) for array in _TRAIN for i, row in enumerate(rows(data, array))]
+    sources = [(f"{array}.{i}", row) for array in SOURCES["train"] for i, row in enumerate(rows(data, array))]
     own = [(f"{key}.algo", row["algo"], source_name(row)) for key, row in sources if is_table(row, "algo")]
     is_used = not own or len(own) < len(sources)
     common = [(key, value_at(data, key), "") for key in _ALGORITHMS if is_used and is_table(data, key)]

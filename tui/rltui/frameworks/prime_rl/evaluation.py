@@ -13,6 +13,7 @@ from rltui.errors import ConfigError
 from rltui.frameworks.evaluation import EvalCall, EvalCommand, EvalModel, EvaluationSide
 from rltui.frameworks.evaluators import verifiers_eval
 from rltui.frameworks.inputs import ConfigFiles, RunContext
+from rltui.frameworks.prime_rl.configs import SOURCES
 from rltui.frameworks.prime_rl.generation import Generation
 from rltui.frameworks.prime_rl.run_config import RunConfigReader
 from rltui.frameworks.prime_rl.values import optional_count, rows, source_name, text
@@ -23,13 +24,6 @@ MODEL_KEYS = (
     "trainer.model.name",
     "inference.vllm.model",
     "inference.model.name",
-)
-_ENVIRONMENTS = (
-    "eval.source",
-    "orchestrator.eval.source",
-    "orchestrator.train.source",
-    "orchestrator.train.env",
-    "orchestrator.env",
 )
 _TOKENS = ("sampling.max_tokens", "train.sampling.max_completion_tokens", "train.sampling.max_tokens")
 _WEIGHTS = ("weights/step_{step}", "checkpoints/step_{step}/weights", "broadcasts/step_{step}",
@@ -70,7 +64,7 @@ def _environment(data: Mapping[str, Any]) -> str:
 
 def _sources(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Sources with an id, and the tables that configure them."""
-    for key in _ENVIRONMENTS:
+    for key in (*SOURCES["eval"], *SOURCES["train"]):
         for row in rows(data, key):
             if id_ := text(row, "env.taskset.id", "id", "env.id") or source_name(row):
                 yield id_, row

@@ -20,6 +20,7 @@ from rltui.core.metrics.health.rule import (
     is_learning,
 )
 from rltui.core.metrics.health.thresholds import Thresholds
+from rltui.core.metrics.learning import TARGETS
 from rltui.core.metrics.tracks import Track
 
 _HIGH = 0.8
@@ -180,7 +181,7 @@ def _distillation(case: HealthInputs) -> Symptom | None:
     """Does a run that learns from a teacher go away from it, or never come nearer?"""
     if not (concept := case.learning.target):
         return None
-    track, sign = case.run.track(concept), 1 if concept == "nll" else -1
+    track, (_, _, sign) = case.run.track(concept), TARGETS[concept]
     noun = "loss on the teacher's tokens" if concept == "nll" else "KL to the teacher"
     blocks = [
         sign * statistics.median(track.values[end - LEVEL : end])
