@@ -84,10 +84,8 @@ def nested(text: str, table: str) -> str:
         out.append(f"{text[:start]}[{table}]\n")
         offset = start
     for section in sections[1:]:
-        brackets = ("[[", "]]") if section.is_element else ("[", "]")
-        out.append(text[offset : section.start])
         keys = text[section.start : section.end].strip("[] \t")
-        out.append(f"{brackets[0]}{table}.{keys}{brackets[1]}")
+        out.append(text[offset : section.start] + _header(f"{table}.{keys}", section))
         offset = section.end
     out.append(text[offset:])
     return "".join(out) if len(out) > 1 else f"{text.rstrip()}\n[{table}]\n".lstrip("\n")
@@ -97,17 +95,18 @@ def unnested(text: str, table: str) -> str:
     """The opposite: the file of a part by itself."""
     out, offset = [], 0
     for section in scan(text)[1:]:
-        own = text[section.start : section.end]
+        out.append(text[offset : section.start])
         if section.path == (table,):
-            end = text.find("\n", section.end) + 1 or len(text)
-            out.append(text[offset : section.start])
-            offset = end
+            offset = text.find("\n", section.end) + 1 or len(text)
         else:
-            brackets = ("[[", "]]") if section.is_element else ("[", "]")
-            keys = own.strip("[] \t").partition(".")[2]
-            out.append(f"{text[offset : section.start]}{brackets[0]}{keys}{brackets[1]}")
+            keys = text[section.start : section.end].strip("[] \t").partition(".")[2]
+            out.append(_header(keys, section))
             offset = section.end
     return "".join((*out, text[offset:]))
+
+
+def _header(keys: str, section: TomlSection) -> str:
+    return f"[[{keys}]]" if section.is_element else f"[{keys}]"
 
 
 def _with_headers(
@@ -137,9 +136,7 @@ def _with_headers(
                     inline.add(path)
         if here != section.path:
             keys = _header_keys(here, {renamed.get(array, array) for array in arrays} | _arrays_of(renamed))
-            brackets = ("[[", "]]") if section.is_element else ("[", "]")
-            header = f"{brackets[0]}{format_key(keys)}{brackets[1]}"
-            text = text[: section.start] + header + text[section.end :]
+            text = text[: section.start] + _header(format_key(keys), section) + text[section.end :]
     items = list(reversed(pending.items()))  # a table goes before keys that belong into it
     return text, {**dict(item for item in items if item[0] in inline), **dict(items)}
 

@@ -6,23 +6,25 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from rltui.base.text import join_words
+from rltui.base.toml.values import TomlValue
 from rltui.core.config.data import deep_leaves
 from rltui.core.config.equivalence import Moved, Resolved
 from rltui.core.config.schema import ConfigSchema
 from rltui.frameworks.config import ConfigSide
 from rltui.frameworks.inputs import ConfigFiles
 from rltui.frameworks.migration import ConfigRelease
-from rltui.frameworks.prime_rl import configs, migration
-from rltui.frameworks.prime_rl.migration import is_free, tree_of
+from rltui.frameworks.prime_rl import configs
+from rltui.frameworks.prime_rl.key_path import dotted, path_of, pattern, tree
+from rltui.frameworks.prime_rl.rewrite import FileRewrite
 
 
 def by_models(values: Mapping[str, Mapping[str, Any]], files: ConfigFiles, by: str) -> Resolved:
     """What the models of a checkout say, by role of the file. Below the keys of packages that it may lack
     counts what the file says.
     """
-    read = {key: value for key, value in _leaves(values, files).items() if not is_free(key)}
-    free = {key: value for key, value in said(files).items() if is_free(key)}
-    return Resolved(tree_of(read | free), by, is_own=True)
+    read = {key: value for key, value in _leaves(values, files).items() if not _is_free(key)}
+    free = {key: value for key, value in said(files).items() if _is_free(key)}
+    return Resolved(_tree_of(read | free), by, is_own=True)
 
 
 def schemas(files: ConfigFiles, release: ConfigRelease) -> dict[str, ConfigSchema]:
@@ -40,15 +42,22 @@ def shipped(config: ConfigSide, files: ConfigFiles) -> Resolved:
         key for key, value in said(files).items() if not _is_known(key, names) and value != {}
     )
     by = f"the shipped schema of {join_words(config.schema_dates(files))}"
-    return Resolved(tree_of(said(files) | known), by, is_own=False, unknown=unknown)
+    return Resolved(_tree_of(said(files) | known), by, is_own=False, unknown=unknown)
 
 
 def moved(
     before: Resolved, files: ConfigFiles, source: ConfigRelease, target: ConfigRelease
 ) -> Iterator[Moved]:
-    """Every value of before, and where the later release is expected to have it."""
-    role = "rl" if len(files) > 1 else next(iter(files))
-    return migration.moved(before.values, role, source, target)
+    """Every value of before, and where the later release is expected to have it. One that is not set goes the
+    way of a table.
+    """
+    absent = {key for key, value in deep_leaves(before.values).items() if value is None}
+    rewrite = FileRewrite("rl" if len(files) > 1 else next(iter(files)), _with_tables(before.values))
+    rewrite.advance(source.day, target.day)
+    for key in rewrite.keys:
+        if key.old is not None:
+            old, new = dotted(key.old), None if key.new is None else dotted(key.new)
+            yield Moved(old, new, *((None, None) if old in absent else (key.was, key.value)))
 
 
 def said(files: ConfigFiles) -> dict[str, Any]:
@@ -62,4 +71,27 @@ def _leaves(tables: Mapping[str, Any], files: ConfigFiles) -> dict[str, Any]:
 
 
 def _is_known(key: str, names: Collection[str]) -> bool:
-    return key in names or is_free(key) or any(key.startswith(f"{name}.") for name in names)
+    return key in names or _is_free(key) or any(key.startswith(f"{name}.") for name in names)
+
+
+def _tree_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables of dotted keys. A value that stands for a table which has keys, too, is left out: a switch that
+    turns it on.
+    """
+    paths = {key: path_of(key) for key in values}
+    above = {path[:depth] for path in paths.values() for depth in range(1, len(path))}
+    return tree((path, values[key]) for key, path in paths.items() if path not in above)
+
+
+def _is_free(key: str) -> bool:
+    """Whether the package of the environment reads it."""
+    path = path_of(key)
+    return any(pattern(path[:depth]) in configs.FREE for depth in range(1, len(path) + 1))
+
+
+def _with_tables(value: TomlValue) -> TomlValue:
+    if isinstance(value, Mapping):
+        return {key: _with_tables(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_tables(inner) for inner in value]
+    return {} if value is None else value
