@@ -72,7 +72,7 @@ SPRING = {
     "entropy": 0.4, "kl": 0.0002, "grad_norm": 0.2, "lr": 1e-6, "truncation": 0.02, "zero_signal": 0.3,
     "solved_all": 0.1, "errors": 0.01, "seq_len": 120.0, "staleness": 0.5, "step_time": 3.5,
     "orchestrator_time": 9.8, "wait_for_batch": 1.9, "wait_for_policy": 0.5, "forward_backward": 1.2,
-    "broadcast": 0.2, "tokens_per_s": 9000.0, "mfu": 8.5, "peak_memory": 40.1,
+    "broadcast": 0.2, "tokens_per_s": 9000.0, "mfu": 8.5, "peak_memory": 40.1, "rollouts": 128.0,
 }  # fmt: skip
 AUTUMN = {
     "reward": 0.61, "loss": 0.02, "entropy": 0.3, "kl": 0.0003, "grad_norm": 0.11, "lr": 3e-6,
