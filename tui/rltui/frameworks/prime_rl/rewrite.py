@@ -147,6 +147,7 @@ class FileRewrite:
         changes = tuple(change for change in facts()[0] if before < change.date <= day)
         was, schema = configs.snapshot(before, self._role), configs.snapshot(day, self._role)
         step = _Step(day, was, schema, changes)
+        self._drop_hyphenated(step)
         data = self.data
         self._tables = {old: self._table(new, data, step) for old, new in self._tables.items()}
         for key in self.keys:
@@ -159,6 +160,24 @@ class FileRewrite:
         self._merge(day)
         self._keep_tables(schema)
         self._defaults(before, day)
+
+    def _drop_hyphenated(self, step: _Step) -> None:
+        """Drop what is spelled as on a command line, which one release ignores and the next one refuses."""
+        spelled = [
+            (key, path)
+            for key in self.keys
+            if key.new is not None and (path := _underscored(key.new)) != key.new and _knows(step.was, path)
+        ]
+        if not spelled:
+            return
+        data = self.data
+        refused = {*step.schema.unknown_keys(data, configs.FREE)}
+        refused.difference_update(step.was.unknown_keys(data, configs.FREE))
+        for key, path in spelled:
+            if dotted(key.place) in refused:
+                why = "it has been ignored because of its hyphens, and is refused from now on"
+                key.changes.append(Change(why=why, todo=f"{dotted(path)} would set it"))
+                key.new = None
 
     def _merge(self, day: str) -> None:
         """Two keys with one name since: the first one stays."""
@@ -334,6 +353,10 @@ class FileRewrite:
             values = schema.read(data, role=self._role, hints=SchemaHints(configs.FREE)).values
             if values.get(name, "") is None:
                 self.keys.append(KeyFate(None, path, {}, None))
+
+
+def _underscored(path: Path) -> Path:
+    return tuple(key.replace("-", "_") if isinstance(key, str) else key for key in path)
 
 
 def _knows(schema: ConfigSchema, path: Path) -> bool:
