@@ -62,8 +62,12 @@ def laptop(box: Box, sshd: Sshd) -> dict[str, str]:
 
 
 def running_dashboard(prime: PrimeBox) -> str:
-    """The address of the one that the layout has, which is installed and started as a hint says."""
+    """The address of the one that the layout has, which is installed and started as a hint says, in a shell
+    that does not know the checkout.
+    """
     box = prime.box
+    retry_until((prime.output / ".rltui/provenance.jsonl").exists)
+    del box.env["RLTUI_PRIME_RL"]
     none = box.run("rollouts", "one", "--dashboard")
     assert none.returncode == 2, none.stdout
     assert "prime-rl's dashboard is not running" in none.stderr
