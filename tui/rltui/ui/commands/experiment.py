@@ -95,9 +95,9 @@ class ExperimentCommands:
         if url is not None:
             await self.open_page(url)
 
-    async def open_page(self, url: str, *, lacks: str = "") -> None:
-        """Open it in a browser; where none can be opened, its address goes to the clipboard, and `lacks` says
-        why it is to be opened.
+    async def open_page(self, url: str, *, why: str = "") -> None:
+        """Open it in a browser; where none can be opened, its address goes to the clipboard, with `why` it
+        must be opened.
         """
         async with self._frontend.waiting("Opening a browser"):
             url = await self._experiment.reachable_url(url)
@@ -105,5 +105,6 @@ class ExperimentCommands:
         if is_opened:
             self._frontend.notify(f"Opened {clean_line(url)}", markup=False)
         else:
-            what = f"{clean_line(url)}; open it in a browser{f': {lacks}' if lacks else ''}"
+            text = clean_line(url)
+            what = f"the address, as {why}: {text}" if why else f"{text}; open it in a browser"
             self._frontend.post_message(CopyRequested(url, what))
