@@ -11,6 +11,7 @@ from rltui.core.config.edit_log import EditRecord, FileEdit
 from rltui.core.experiment.api import RollbackOffer
 from rltui.core.metrics.bottleneck import BottleneckKnobs
 from rltui.core.metrics.health.findings import RULES, Finding
+from rltui.core.metrics.health.rule import Symptom
 from rltui.core.metrics.tracks import RunTracks
 from rltui.supervisor.metrics.health import _last_good
 from rltui.supervisor.supervisor import Supervisor
@@ -46,7 +47,8 @@ class Room:
         self.journal.add("resume", "x", step=step)
 
     def offer(self, since: int = 56, rule: str = "reward-collapse") -> RollbackOffer | None:
-        self.found = [Finding(RULES[rule], "reward collapsed", since, "0.9 to 0.0", "lower it", "error")]
+        symptom = Symptom("reward collapsed", since, "0.9 to 0.0", "lower it", "error")
+        self.found = [Finding(RULES[rule], symptom)]
         self.health.refresh(RunTracks())
         return self.checkpoints.offer
 

@@ -78,7 +78,7 @@ def test_it_is_told(
         for row in rows[read:]:
             run.add(row, 0.0)
             for finding in findings(HealthInputs(run, Thresholds())):
-                words.setdefault(finding.word, row["step"])
+                words.setdefault(finding.symptom.word, row["step"])
         read = len(rows)
         return bool(words)
 

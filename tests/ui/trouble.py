@@ -19,6 +19,7 @@ from rltui.core.experiment.api import Bottleneck, Lost, Orphan, Plan, Request, R
 from rltui.core.experiment.states import ComponentState
 from rltui.core.gpu.report import OutOfMemory, Remedy
 from rltui.core.metrics.health.findings import RULES, Finding, health_issue_of
+from rltui.core.metrics.health.rule import Symptom
 
 GPU_REASON = (
     "waiting for GPU 0: needs 71.9 GiB free, 12.1 GiB GiB held by pid 4711 VLLM::EngineCore, 9.8 GiB held"
@@ -63,16 +64,24 @@ REMEDIES = (
 
 EDIT = "trainer.optim.lr 1e-6 → 0.01"
 COLLAPSE = Finding(
-    RULES["reward-collapse"], "reward collapsed", 43,
-    "the reward was 0.96 around step 38 and has been at most 0.01 since step 43",
-    "go back to an earlier checkpoint with a lower learning rate",
-    "error",
-)  # fmt: skip
+    RULES["reward-collapse"],
+    Symptom(
+        "reward collapsed",
+        43,
+        "the reward was 0.96 around step 38 and has been at most 0.01 since step 43",
+        "go back to an earlier checkpoint with a lower learning rate",
+        "error",
+    ),
+)
 RUNAWAY = Finding(
-    RULES["kl"], "KL out of range", 42,
-    "the KL between trainer and sampler has been 4.59 since step 42; expected at most 0.2",
-    "lower the learning rate",
-)  # fmt: skip
+    RULES["kl"],
+    Symptom(
+        "KL out of range",
+        42,
+        "the KL between trainer and sampler has been 4.59 since step 42; expected at most 0.2",
+        "lower the learning rate",
+    ),
+)
 
 
 def unwell_status() -> Status:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rltui import settings
 from rltui.core.logs.lines import plain_text
 from rltui.core.metrics.health.findings import RULES, Finding, findings, health_issue_of
-from rltui.core.metrics.health.rule import HealthInputs
+from rltui.core.metrics.health.rule import HealthInputs, Symptom
 from rltui.core.metrics.health.thresholds import RuleId, Thresholds
 from rltui.core.metrics.learning import Discard, Learning
 from rltui.core.metrics.seats import with_means_of_seats
@@ -52,7 +52,7 @@ def test_evaluations_that_every_checkpoint_cancels_are_told_with_the_knob() -> N
     word = "evals are cancelled"
 
     def words() -> set[str]:
-        return {finding.word for finding in findings(HealthInputs(run, USUAL))}
+        return {finding.symptom.word for finding in findings(HealthInputs(run, USUAL))}
 
     for step in range(1, 13):
         run.add({"step": step, LOSS: 1.0}, 0.0)
@@ -60,9 +60,9 @@ def test_evaluations_that_every_checkpoint_cancels_are_told_with_the_knob() -> N
             assert word not in words()
             run.add({"step": step, "eval/a/all/cancelled/mean": 0.5}, 0.0)
             run.add({"step": step, "eval/b/effective/agent/reward/mean": 0.5}, 0.0)
-    (finding,) = (found for found in findings(HealthInputs(run, USUAL)) if found.word == word)
-    assert finding.since == 4
-    assert "eval.cancel_on_new_checkpoint" in finding.advice
+    (finding,) = (found for found in findings(HealthInputs(run, USUAL)) if found.symptom.word == word)
+    assert finding.symptom.since == 4
+    assert "eval.cancel_on_new_checkpoint" in finding.symptom.advice
     run.add({"step": 16, "eval/a/effective/agent/reward/mean": 0.5}, 0.0)
     assert word not in words()
 
@@ -73,7 +73,7 @@ def replayed(name: str) -> dict[str, int]:
     for row in recorded(name):
         run.add(row, 0.0)
         for finding in findings(HealthInputs(run, USUAL)):
-            words.setdefault(finding.word, row["step"])
+            words.setdefault(finding.symptom.word, row["step"])
     return words
 
 
@@ -144,14 +144,21 @@ _TRAINER = {ENTROPY[:5], LOSS[:5], GRAD[:5], KL[:5]}
 
 
 def words(run: RunTracks, limits: Thresholds = USUAL, **moment: Any) -> list[str]:
-    return [finding.word for finding in findings(HealthInputs(run, limits, **moment))]
+    return [finding.symptom.word for finding in findings(HealthInputs(run, limits, **moment))]
 
 
 def test_a_reward_that_fell_to_nothing_has_collapsed() -> None:
     rewards_before = CLIMB + [0.98] * 10
     (finding,) = findings(HealthInputs(figures(REWARD=[*rewards_before, 0.0, 0.0, 0.01, 0.0, 0.0]), USUAL))
-    assert (finding.rule.id, finding.severity, finding.since) == ("reward-collapse", "error", 61)
-    assert finding.evidence == "the reward was 0.98 around step 54 and has been at most 0.01 since step 61"
+    assert (finding.rule.id, finding.symptom.severity, finding.symptom.since) == (
+        "reward-collapse",
+        "error",
+        61,
+    )
+    assert (
+        finding.symptom.evidence
+        == "the reward was 0.98 around step 54 and has been at most 0.01 since step 61"
+    )
     assert words(figures(REWARD=rewards_before + [0.0] * 4)) == [], "not yet for sure"
     assert words(figures(REWARD=rewards_before + [0.0] * 400)) == ["reward collapsed"], "not forgotten"
     assert words(figures(REWARD=rewards_before + [0.4] * 10)) == ["reward dropped"]
@@ -196,8 +203,8 @@ def test_a_reward_that_never_rises() -> None:
     chance = random.Random(0)
     flat = [chance.gauss(0.2, 0.02) for _ in range(60)]
     (finding,) = findings(HealthInputs(figures(REWARD=flat), Thresholds()))
-    assert (finding.rule.id, finding.since) == ("flat", 1)
-    assert "in the first 8 steps" in finding.evidence
+    assert (finding.rule.id, finding.symptom.since) == ("flat", 1)
+    assert "in the first 8 steps" in finding.symptom.evidence
     assert words(figures(REWARD=flat[:49])) == [], "too early to tell"
     for steps in range(50, 400, 10):
         noise = [chance.gauss(0.0, 0.05) for _ in range(steps)]
@@ -216,7 +223,7 @@ def test_a_reward_that_never_rises() -> None:
 def test_where_there_is_no_going_back_nobody_is_sent_to_a_checkpoint() -> None:
     """vf-rl keeps weights alone."""
     advice = "lower the rate; go back to an earlier checkpoint"
-    finding = Finding(RULES["kl"], "KL out of range", 3, "it is 1", advice)
+    finding = Finding(RULES["kl"], Symptom("KL out of range", 3, "it is 1", advice))
     issue = health_issue_of(
         finding, component="trainer", last_good=None, edits=(), more_advice="lr 2 → 1", no_resume="no resume"
     )
@@ -238,7 +245,11 @@ def test_a_policy_that_explores_no_more() -> None:
 def test_a_loss_or_gradient_that_is_no_number(key: str, word: str, value: float) -> None:
     run = figures(**{key: [0.1, 0.1, value, value]})
     (finding,) = findings(HealthInputs(run, USUAL))
-    assert (finding.word, finding.severity, finding.since) == (f"{word} is {value}", "error", 3)
+    assert (finding.symptom.word, finding.symptom.severity, finding.symptom.since) == (
+        f"{word} is {value}",
+        "error",
+        3,
+    )
 
 
 def test_a_loss_that_the_trainer_leaves_out_is_no_number() -> None:
@@ -246,8 +257,8 @@ def test_a_loss_that_the_trainer_leaves_out_is_no_number() -> None:
     for step in (6, 7):
         run.add({"step": step, "optim/lr": 1e-6}, float(step))
     (finding,) = findings(HealthInputs(run, USUAL))
-    assert (finding.word, finding.since) == ("loss is not finite", 6)
-    assert finding.evidence.endswith("(the trainer omits the metric)")
+    assert (finding.symptom.word, finding.symptom.since) == ("loss is not finite", 6)
+    assert finding.symptom.evidence.endswith("(the trainer omits the metric)")
 
 
 def test_figures_out_of_their_range() -> None:
@@ -287,12 +298,12 @@ def test_rollouts_that_are_thrown_away_are_one_finding_with_its_shares() -> None
     run = collected(cancelled=[0.45] * 6, has_error=[0.05] * 6, trainable=[0.3] * 6)
     knobs: dict[Discard, tuple[str, ...]] = {"stale": ("orchestrator.max_off_policy_steps",)}
     (finding,) = findings(HealthInputs(run, USUAL, learning=Learning(knobs=knobs)))
-    assert (finding.rule.id, finding.since) == ("discarded", 2)
-    assert finding.evidence == (
+    assert (finding.rule.id, finding.symptom.since) == ("discarded", 2)
+    assert finding.symptom.evidence == (
         "70 % of the rollouts of the last 5 steps were not trained on"
         " (45 % stale, 5 % errored, 20 % no signal)"
     )
-    assert finding.advice == (
+    assert finding.symptom.advice == (
         "stale: allow older ones, keep fewer in flight, or give inference more compute"
         " (orchestrator.max_off_policy_steps); no signal: use tasks of medium difficulty, or larger groups"
     )
@@ -322,8 +333,8 @@ def test_what_prime_rl_itself_says_of_discards_counts_more_than_its_metrics() ->
             assert row is not None
             run.add({"step": step, **row, "off_policy/mean": 9.0}, 0.0)
     (finding,) = findings(HealthInputs(run, USUAL))
-    assert "(62 % stale, 8 % errored, 5 % no signal)" in finding.evidence
-    assert finding.covers == ("staleness",), "it is told once"
+    assert "(62 % stale, 8 % errored, 5 % no signal)" in finding.symptom.evidence
+    assert finding.symptom.covers == ("staleness",), "it is told once"
     assert words(run, Thresholds(silent=("discarded",))) == ["rollouts are stale"]
 
 
@@ -353,12 +364,12 @@ def resumed(before: Sequence[float], after: Sequence[float], key: str = KL) -> R
 def test_policies_that_differ_since_a_resume_are_told_with_the_command_that_helps() -> None:
     calm = [0.0004] * 10
     (finding,) = findings(HealthInputs(resumed(calm, [0.15, 0.14, 0.16]), USUAL, name="one"))
-    assert (finding.rule.id, finding.since) == ("resume-mismatch", 11)
-    assert finding.evidence == (
+    assert (finding.rule.id, finding.symptom.since) == ("resume-mismatch", 11)
+    assert finding.symptom.evidence == (
         "the KL between trainer and sampler has been 0.15 since the run went on after step 10;"
         " before, it was 0.0004"
     )
-    assert "`rltui restart one -c inference`" in finding.advice
+    assert "`rltui restart one -c inference`" in finding.symptom.advice
     assert words(resumed(calm, [3.0] * 8)) == ["mismatch after a resume"], (
         "not told twice as a KL out of range"
     )
@@ -423,7 +434,7 @@ def test_of_a_mixed_run_the_rewards_of_those_that_learn_from_them_are_judged() -
         run.add({"step": step, REWARD: 0.9, "ref_kl/mean": -0.1, **envs}, 0.0)
     mixed = Learning(signals=frozenset({"reward", "teacher"}), rewarded=frozenset({"game"}))
     (finding,) = findings(HealthInputs(run, USUAL, learning=mixed))
-    assert finding.evidence.startswith("the reward of game was 0.91 around step 50")
+    assert finding.symptom.evidence.startswith("the reward of game was 0.91 around step 50")
     assert words(run) == []
 
 
@@ -451,8 +462,8 @@ def test_evals_that_fall_while_the_reward_rises() -> None:
     for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
         run.add({"step": step, "eval/gsm8k/effective/agent/reward/mean": score}, 0.0)
     (finding,) = findings(HealthInputs(run, USUAL))
-    assert (finding.word, finding.since) == ("evals are falling", 21)
-    assert "was 0.6 at step 20 and is 0.45 at step 40, while the reward rose" in finding.evidence
+    assert (finding.symptom.word, finding.symptom.since) == ("evals are falling", 21)
+    assert "was 0.6 at step 20 and is 0.45 at step 40, while the reward rose" in finding.symptom.evidence
 
 
 def throughput(*values: float, pause_s: float) -> RunTracks:
@@ -474,7 +485,7 @@ def test_a_step_that_stays_out() -> None:
     last = 1e9 + 200
     assert words(run, now=last + 190) == []
     (finding,) = findings(HealthInputs(run, USUAL, last + 250))
-    assert finding.evidence == "no step for 4m10s after step 10; usually one every 20s"
+    assert finding.symptom.evidence == "no step for 4m10s after step 10; usually one every 20s"
     assert words(run, now=last + 250, started=last + 200) == [], "it was restarted just now"
     assert words(run) == [], "nobody expects one"
 
@@ -495,7 +506,7 @@ def test_the_name_of_a_metric_cannot_write_to_the_terminal() -> None:
     for step, score in ((10, 0.3), (20, 0.6), (30, 0.5), (40, 0.45)):
         run.add({"step": step, "eval/\x1b[2Jx/effective/agent/reward/mean": score}, 0.0)
     (finding,) = findings(HealthInputs(run, USUAL))
-    assert "\x1b" not in finding.evidence
+    assert "\x1b" not in finding.symptom.evidence
 
 
 def test_rules_are_silenced_and_changed_by_the_settings() -> None:
@@ -527,10 +538,10 @@ def test_a_framework_that_counts_from_0_is_told_by_steps_from_1() -> None:
     for step, reward in enumerate(CLIMB + [0.0] * 10):
         run.add({"step": step, REWARD: reward}, 0.0)
     (finding,) = findings(HealthInputs(run, USUAL))
-    assert finding.since == 51
+    assert finding.symptom.since == 51
 
 
-FOUND = Finding(RULES["kl"], "KL out of range", 42, "the KL is 3 since step 42", "lower it")
+FOUND = Finding(RULES["kl"], Symptom("KL out of range", 42, "the KL is 3 since step 42", "lower it"))
 
 
 def test_a_concern_names_the_last_good_checkpoint_and_the_edits_since() -> None:
@@ -566,4 +577,4 @@ def test_no_row_can_break_it(rows: list[Mapping[str, Any]]) -> None:
         run.add(with_means_of_seats(row), 0.0)
         for learning in (REWARDED, DISTILLS, Learning(rewarded=frozenset({"a"}))):
             for finding in findings(HealthInputs(run, USUAL, 1e9, learning=learning)):
-                assert finding.since is not None
+                assert finding.symptom.since is not None

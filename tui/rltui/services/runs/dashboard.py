@@ -50,6 +50,7 @@ class _Runs(Value):
 
 class _Reply(Value):
     clients: int = 0
+    """Tabs that show the place."""
     detail: Any = None
     """What is wrong, or of a command that waits for a tab a table."""
 
@@ -71,13 +72,14 @@ def show_in_dashboard(record: ExperimentRecord, place: DashboardPlace, *, may_ad
         raise _none_lives(record, framework, dashboard)
     run = _name_there(dashboard, url, Path(record.run_dir).resolve(), may_add=may_add)
     page = url + dashboard.fragment(run, place)
-    status, detail, tabs = _send(dashboard, url, run, place)
+    status, reply = _send(dashboard, url, run, place)
     if status == http.HTTPStatus.NOT_FOUND and place.tab == "metrics" and place.step is not None:
-        status, detail, tabs = _send(dashboard, url, run, place.replace(step=None))  # it has no rollouts
+        status, reply = _send(dashboard, url, run, place.replace(step=None))  # it has no rollouts
+    detail = reply.detail
     if detail in _NO_SUCH_PATH or (status == http.HTTPStatus.CONFLICT and isinstance(detail, dict)):
         return DashboardPage(url=page)
     if status == http.HTTPStatus.OK:
-        return DashboardPage(url=page, tabs=tabs)
+        return DashboardPage(url=page, tabs=reply.clients)
     text = truncate(plain_text(str(detail)), _LONGEST_DETAIL)
     kind = NotFoundError if status == http.HTTPStatus.NOT_FOUND else RltuiError
     raise kind(f"{dashboard.title}: {text or f'status {status}'}")
@@ -145,16 +147,11 @@ def _runs(dashboard: Dashboard, url: str) -> _Runs:
         raise RltuiError(f"{dashboard.title} at {url} does not respond: {error}") from error
 
 
-def _send(dashboard: Dashboard, url: str, run: str, place: DashboardPlace) -> tuple[int, object, int]:
-    """The status of its reply, what is wrong, and how many tabs show the place."""
+def _send(dashboard: Dashboard, url: str, run: str, place: DashboardPlace) -> tuple[int, _Reply]:
+    """Have it show the place; the status of its reply, too."""
+    body, view = dashboard.command(run, place), url + dashboard.view_path
     try:
-        status, _, content = post(
-            url + dashboard.view_path,
-            dashboard.command(run, place),
-            timeout_s=_ANSWER_S,
-            limit_bytes=_REPLY_BYTES,
-        )
-        reply = from_json(_Reply, content)
+        status, _, content = post(view, body, timeout_s=_ANSWER_S, limit_bytes=_REPLY_BYTES)
+        return status, from_json(_Reply, content)
     except (OSError, InvalidValueError) as error:
         raise RltuiError(f"{dashboard.title} at {url} does not respond: {error}") from error
-    return status, reply.detail, reply.clients

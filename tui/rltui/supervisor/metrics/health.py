@@ -112,9 +112,10 @@ class RunHealth:
         checkpoints = self._folder.checkpoints() if issues else []
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in checkpoints}
-        first_bad_step = min((finding.since for finding in issues if finding.rule.spoils), default=math.inf)
+        bad_steps = [finding.symptom.since for finding in issues if finding.rule.spoils]
         self.concerns = tuple(
-            self._health_issue(finding, levels, min(first_bad_step, finding.since)) for finding in issues
+            self._health_issue(finding, levels, min([*bad_steps, finding.symptom.since]))
+            for finding in issues
         )
         waits = bottleneck(run, self._activities, self._knobs, self._names, started=started)
         self.bottleneck = None if is_over else waits
@@ -196,7 +197,7 @@ class RunHealth:
         return last_good, RollbackOffer(
             edit=suspect.record.words if suspect is not None else "",
             component=self._names.get(finding.rule.role, ""),
-            reason=f"{finding.word}: {finding.evidence}",
+            reason=f"{finding.symptom.word}: {finding.symptom.evidence}",
             resume_step=last_good,
             edits=edits,
         )

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltui.core import hints
-from rltui.core.experiment.api import HealthIssue, HealthSeverity, RollbackOffer
+from rltui.core.experiment.api import HealthIssue, RollbackOffer
 from rltui.core.metrics.health import learning_rules, pipeline_rules
-from rltui.core.metrics.health.rule import BACK, HealthInputs, HealthRule
-from rltui.core.metrics.health.thresholds import RuleId
+from rltui.core.metrics.health.rule import BACK, HealthInputs, HealthRule, Symptom
 
 RULES: dict[str, HealthRule] = {rule.id: rule for rule in (*learning_rules.RULES, *pipeline_rules.RULES)}
 """Id → rule, in the order of their findings."""
@@ -19,24 +18,17 @@ _EDITS = 3
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A symptom and the rule that found it."""
-
     rule: HealthRule
-    word: str
-    since: int
-    evidence: str
-    advice: str
-    severity: HealthSeverity = "warning"
-    covers: tuple[RuleId, ...] = ()
+    symptom: Symptom
 
 
 def findings(case: HealthInputs) -> tuple[Finding, ...]:
     """Findings about a run, the worst first."""
     audible = (rule for rule in RULES.values() if rule.id not in case.limits.silent)
-    found = [Finding(rule, *symptom) for rule in audible if (symptom := rule.find(case)) is not None]
-    covered = {id_ for finding in found for id_ in finding.covers}
+    found = [Finding(rule, symptom) for rule in audible if (symptom := rule.find(case)) is not None]
+    covered = {id_ for finding in found for id_ in finding.symptom.covers}
     shown = (finding for finding in found if finding.rule.id not in covered)
-    return tuple(sorted(shown, key=lambda finding: finding.severity))  # `error` is before `warning`
+    return tuple(sorted(shown, key=lambda finding: finding.symptom.severity))  # `error` is before `warning`
 
 
 def concept_beside(concerns: Sequence[HealthIssue]) -> str:
@@ -73,9 +65,10 @@ def health_issue_of(
         more_advice: of the framework.
         no_resume: reason why there is no going back to a checkpoint.
     """
-    advice = finding.advice.replace(BACK, "start over") if no_resume else finding.advice
+    symptom = finding.symptom
+    advice = symptom.advice.replace(BACK, "start over") if no_resume else symptom.advice
     advice = f"{advice}; {more_advice}" if more_advice else advice
-    sentences = [f"{finding.evidence}; {advice}"]
+    sentences = [f"{symptom.evidence}; {advice}"]
     if no_resume:
         sentences.append(no_resume)
     elif back is not None and back.resume_step is not None:
@@ -89,15 +82,15 @@ def health_issue_of(
         sentences.append(f"edited since: {more}{'; '.join(edits[-_EDITS:])}")
     return HealthIssue(
         id=finding.rule.id,
-        word=finding.word,
+        word=symptom.word,
         text=". ".join(
             sentence[0].upper() + sentence[1:] if index else sentence
             for index, sentence in enumerate(sentences)
         ),
-        severity=finding.severity,
+        severity=symptom.severity,
         component=component,
-        since=finding.since,
-        evidence=finding.evidence,
+        since=symptom.since,
+        evidence=symptom.evidence,
         advice=advice,
         last_good=last_good,
         edits=tuple(edits),
