@@ -37,6 +37,12 @@ def migrate(files: list[ConfigFile], to: str) -> Migrated:
     return migration.migrate(files, release)
 
 
+def misfits(file: MigratedFile, to: str) -> int:
+    release = migration.find(to)
+    assert release is not None
+    return configs.fit(configs.snapshot(release.day, file.role), edit.parse(file.text, "")).strange
+
+
 def again(file: MigratedFile) -> ConfigFile:
     data = edit.parse(file.text, file.path)
     return ConfigFile(file.role, file.path, data, content=file.text.encode())
@@ -63,7 +69,7 @@ def test_each_key_goes_where_the_release_has_it(case: Path, to: str) -> None:
     if os.environ.get("RECORD"):
         expected.write_text(described(file))
     assert described(file) == expected.read_text()
-    assert file.schema.misfit_count(edit.parse(file.text, ""), configs.FREE) == case.name.count("everything")
+    assert misfits(file, to) == case.name.count("everything")
     assert migrate([again(file)], to).files[0].text == file.text, "it is for that release already"
 
 
@@ -75,6 +81,14 @@ def test_one_way_to_d_is_that_over_all_generations(case: Path) -> None:
         if migration.source_of(files).day <= release.day:
             files = [again(file) for file in migration.migrate(files, release).files]
     assert files[0].data == edit.parse(direct.text, "")
+
+
+def test_ratios_go_to_the_environments_as_far_as_there_are_some() -> None:
+    text = "[orchestrator.buffer]\nenv_ratios = [1, 2, 3]\n" + '[[orchestrator.env]]\nid = "a"\n' * 2
+    file = ConfigFile("rl", "/x/rl.toml", edit.parse(text, ""), content=text.encode())
+    (done,) = migrate([file], "D").files
+    sources = edit.parse(done.text, "")["orchestrator"]["train"]["source"]
+    assert [source["ratio"] for source in sources] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +148,7 @@ def test_any_config_fits_the_next_release(config: tuple[str, str, str]) -> None:
     target = sorted(configs.DAYS)[sorted(configs.DAYS).index(day) + 1]
     file = ConfigFile(role, "/x/rl.toml", edit.parse(text, ""), content=text.encode())
     (done,) = migrate([file], target).files
-    assert done.schema.misfit_count(edit.parse(done.text, ""), configs.FREE) == 0, done.text
+    assert misfits(done, target) == 0, done.text
     gone = [change.key for change in done.changes if change.kind in ("dropped", "merged")]
     for key, _ in leaves(file.data):
         if not any(f"{key}.".startswith(f"{table}.") for table in gone) and f"# of {key}\n" in text:

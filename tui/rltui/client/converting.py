@@ -186,7 +186,7 @@ def _migrated(
     problems, validator = _problems(migration, done)
     first = done.files[0]
     report = ForeignConfig(
-        framework=first.framework,
+        framework=migration.reader([file.role for file in done.files], release),
         source=done.source_words,
         target=release.words,
         path=first.path,
@@ -222,8 +222,8 @@ def _before(file: MigratedFile) -> ConfigFile:
 
 def _problems(migration: Migration, done: Migrated) -> tuple[tuple[Problem, ...], str]:
     """Problems of the files for the release, and who says so: a checkout of it, or a shipped schema."""
-    framework = registry.get(done.files[0].framework)
     files = _together(done.files)
+    framework = registry.get(migration.reader(files, done.target))
     paths = [Path(source.path) for file in done.files for source in file.sources]
     with closing(FrameworkModels(framework, Path.cwd())) as models:
         near = models.informed(paths).given.schemas
@@ -233,7 +233,7 @@ def _problems(migration: Migration, done: Migrated) -> tuple[tuple[Problem, ...]
             if models.accepts(files):
                 ours = tuple(problem for problem in ours if not problem.is_error)
             return (*ours, *models.problems(files, ours)), f"{framework.title}'s own validators"
-    framework = framework.with_schemas({file.role: file.schema for file in done.files})
+    framework = framework.with_schemas(migration.schemas(files, done.target))
     problems = located(framework.config.check(files), files)
     return problems, f"the shipped schema of {join_words(framework.config.schema_dates(files))}"
 

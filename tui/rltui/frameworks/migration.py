@@ -42,10 +42,6 @@ class MigratedFile:
     """The files that it was made of."""
     text: str
     changes: tuple[KeyChange, ...]
-    framework: str
-    """Id of the framework whose programs read it."""
-    schema: ConfigSchema
-    """Schema of the release that it was written for."""
 
     @property
     def is_new(self) -> bool:

@@ -159,14 +159,7 @@ def _migrated(
     if is_part:
         changed = unnested(changed, file.role)
     new_text = changed if work.is_changed else file.text
-    return _written(file.path, (file,), file.role, target, work, new_text)
-
-
-def _written(
-    path: str, sources: tuple[ConfigFile, ...], role: str, target: ConfigRelease, work: FileRewrite, text: str
-) -> MigratedFile:
-    schema = configs.snapshot(target.day, role)
-    return MigratedFile(path, role, sources, text, work.report(), reader([role], target), schema)
+    return MigratedFile(file.path, file.role, (file,), new_text, work.report())
 
 
 def _merged(files: Sequence[ConfigFile], target: ConfigRelease) -> MigratedFile:
@@ -178,4 +171,4 @@ def _merged(files: Sequence[ConfigFile], target: ConfigRelease) -> MigratedFile:
     work = FileRewrite("rl", edit.parse(text, path))
     work.share([file.role for file in parts], RELEASES[0].day)
     work.advance(RELEASES[0].day, target.day)
-    return _written(path, tuple(parts), "rl", target, work, work.text(text, path))
+    return MigratedFile(path, "rl", tuple(parts), work.text(text, path), work.report())

@@ -5,7 +5,7 @@ of them is near, and the shipped schemas stand in for the others.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -85,18 +85,14 @@ class Meanings:
         return models
 
 
-def _checkouts(framework: Framework, paths: list[Path], workspace: Path) -> Iterator[Path]:
+def _checkouts(framework: Framework, paths: list[Path], workspace: Path) -> list[Path]:
     """That of the files, and the one that the user named."""
-    nothing: Mapping[str, str] = {}
     found: list[Path] = []
-    for environment in (nothing, os.environ):
+    if (spec := framework.checkout) is None:
+        return found
+    environments: tuple[Mapping[str, str], ...] = ({}, os.environ)
+    for environment in environments:
         with suppress(ConfigError):  # a wrong name is told by whoever runs something there
-            spec = framework.checkout
-            folder = (
-                spec
-                and NearbyCheckout(
-                    spec, workspace=workspace, config_files=paths, environment=environment
-                ).folder
-            )
-            found += [folder] if folder and folder not in found else []
-    yield from found
+            near = NearbyCheckout(spec, workspace=workspace, config_files=paths, environment=environment)
+            found += [near.folder] if near.folder and near.folder not in found else []
+    return found
