@@ -118,16 +118,18 @@ class _HeldLevel:
 
 
 @dataclass(slots=True)
-class Levels:
-    """The best level that a metric has held, including steps before a resume."""
+class LeveledTrack:
+    """A track, and the best level that its metric has held, including steps before a resume."""
 
+    track: Track = field(default_factory=Track)
     floor: float | None = None
     """The zero level: 0, or the first level if that is below."""
     _records: list[_HeldLevel] = field(default_factory=list)
     """Each better than the one before."""
 
-    def take(self, track: Track) -> None:
-        window = track.last(_WINDOW)
+    def put(self, step: int, value: float) -> None:
+        self.track.put(step, value)
+        window = self.track.last(_WINDOW)
         if len(window) < _WINDOW or not all(map(math.isfinite, window)):
             return
         value = statistics.median(window)
@@ -136,9 +138,10 @@ class Levels:
         deviation = statistics.median(abs(sample - value) for sample in window)
         is_sure = value > self.floor and value - self.floor >= _SURE * deviation
         if is_sure and (self.best is None or value > self.best.value):
-            self._records.append(_HeldLevel(value, track.steps[-1]))
+            self._records.append(_HeldLevel(value, self.track.steps[-1]))
 
     def cut(self, step: int) -> None:
+        self.track.cut(step)
         while self._records and self._records[-1].step > step:
             self._records.pop()
 
@@ -164,9 +167,9 @@ class RunTracks:
         """Each environment has its own."""
         self.cancelled_evals: dict[SeriesKey, Track] = {}
         """The share of each that was cancelled, by environment, at the steps of those that were."""
-        self.env_rewards: dict[str, tuple[Track, Levels]] = {}
-        """Environment → its reward, the mean of its agents, and the levels of that."""
-        self.levels = {"reward": Levels(), "tokens_per_s": Levels()}
+        self.env_rewards: dict[str, LeveledTrack] = {}
+        """Environment → its reward, the mean of its agents."""
+        self.levels = {"reward": LeveledTrack(), "tokens_per_s": LeveledTrack()}
         self.has_agents = False
         """Several agents are trained."""
         self.resumed = 0
@@ -187,7 +190,8 @@ class RunTracks:
 
     def track(self, concept: str) -> Track:
         """The values of a concept; empty if there are none."""
-        return self._tracks.get(concept) or Track()
+        levels = self.levels.get(concept)
+        return levels.track if levels is not None else self._tracks.get(concept) or Track()
 
     def add(self, row: Mapping[str, Any], arrived_at: float) -> None:
         """Add one row. `arrived_at`: its time if it has none of its own, NaN if unknown.
@@ -227,9 +231,7 @@ class RunTracks:
                 else:
                     self._put(concept, SeriesKey(source, name), step, value)
         for env, rewards in of_envs.items():
-            track, levels = self.env_rewards.setdefault(env, (Track(), Levels()))
-            track.put(step, statistics.fmean(rewards))
-            levels.take(track)
+            self.env_rewards.setdefault(env, LeveledTrack()).put(step, statistics.fmean(rewards))
 
     def rewind(self, step: int) -> None:
         """The run goes on after `step`, counted from 1."""
@@ -245,24 +247,19 @@ class RunTracks:
         if by_environment is not None:
             by_environment.setdefault(key, Track()).put(step, value)
             return
-        track = self._tracks.setdefault(concept, Track())
-        track.put(step, value)
-        if concept in self.levels:
-            self.levels[concept].take(track)
+        (self.levels.get(concept) or self._tracks.setdefault(concept, Track())).put(step, value)
 
     def _cut(self, step: int, *, ahead: int) -> None:
         """Drop later steps; of the orchestrator's metrics, `ahead` steps more stay."""
         self._completed = min(self._completed, step)
-        for concept, track in self._tracks.items():
-            track.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
+        by_concept: dict[str, Track | LeveledTrack] = {**self._tracks, **self.levels}
+        for concept, values in by_concept.items():
+            values.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
         for track in (*self.evals.values(), *self.cancelled_evals.values(), self.trained):
             track.cut(step)
         self.collected.cut(step + ahead)
-        for concept, levels in self.levels.items():
-            levels.cut(step + (ahead if concept in _OF_ORCHESTRATOR else 0))
-        for track, levels in self.env_rewards.values():
-            track.cut(step + ahead)
-            levels.cut(step + ahead)
+        for reward in self.env_rewards.values():
+            reward.cut(step + ahead)
 
     def _learn(self, source: str, new: Collection[str]) -> None:
         """Assign concepts to new names: the best series of a concept may be another now."""

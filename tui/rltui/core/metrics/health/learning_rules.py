@@ -15,13 +15,12 @@ from rltui.core.metrics.health.rule import (
     RISE,
     HealthInputs,
     HealthRule,
-    Reward,
     Symptom,
     is_learning,
 )
 from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.core.metrics.learning import TARGETS
-from rltui.core.metrics.tracks import Track
+from rltui.core.metrics.tracks import LeveledTrack, Track
 
 _HIGH = 0.8
 """A reward that begins so high need not rise."""
@@ -61,11 +60,11 @@ def _non_finite(case: HealthInputs) -> Symptom | None:
 
 def _reward_collapse(case: HealthInputs) -> Symptom | None:
     """Is little left of the best level that the reward has held?"""
-    return next(filter(None, (_collapse(reward, case.limits) for reward in case.rewards)), None)
+    return next(filter(None, (_collapse(*reward, case.limits) for reward in case.rewards.items())), None)
 
 
-def _collapse(reward: Reward, limits: Thresholds) -> Symptom | None:
-    rewards, best, floor = reward.track, reward.levels.best, reward.levels.floor
+def _collapse(name: str, reward: LeveledTrack, limits: Thresholds) -> Symptom | None:
+    rewards, best, floor = reward.track, reward.best, reward.floor
     newest = rewards.last(limits.lasting_steps)
     if best is None or floor is None or len(newest) < limits.lasting_steps:
         return None
@@ -82,7 +81,7 @@ def _collapse(reward: Reward, limits: Thresholds) -> Symptom | None:
     return Symptom(
         "reward collapsed" if collapsed else "reward dropped",
         since,
-        f"{reward.name} was {best.value:.2f} around step {best.step} and has been at most {max(newest):.2f}"
+        f"{name} was {best.value:.2f} around step {best.step} and has been at most {max(newest):.2f}"
         f" since step {since}",
         f"{BACK} with a lower learning rate",
         "error" if collapsed else "warning",
@@ -262,11 +261,11 @@ def _flat(case: HealthInputs) -> Symptom | None:
     """Has the reward not risen in many steps?"""
     if case.learning.has_rivals or case.run.has_agents:  # what one gains another may lose
         return None
-    return next(filter(None, (_stays(reward, case.limits) for reward in case.rewards)), None)
+    return next(filter(None, (_stays(*reward, case.limits) for reward in case.rewards.items())), None)
 
 
-def _stays(reward: Reward, limits: Thresholds) -> Symptom | None:
-    rewards, best = reward.track, reward.levels.best
+def _stays(name: str, reward: LeveledTrack, limits: Thresholds) -> Symptom | None:
+    rewards, best = reward.track, reward.best
     if len(rewards) < limits.flat_steps:
         return None
     start, now = statistics.median(rewards.values[:LEVEL]), statistics.median(rewards.last(LEVEL))
@@ -278,7 +277,7 @@ def _stays(reward: Reward, limits: Thresholds) -> Symptom | None:
     return Symptom(
         "reward is flat",
         rewards.steps[0],
-        f"{reward.name} was {start:.3g} in the first {LEVEL} steps and is {now:.3g} in the last {LEVEL} of"
+        f"{name} was {start:.3g} in the first {LEVEL} steps and is {now:.3g} in the last {LEVEL} of"
         f" {len(rewards)}",
         "the task may be too hard for the model, or the learning rate too low; evaluate the base model,"
         " and read its rollouts",

@@ -11,7 +11,7 @@ from rltui.core.experiment.api import HealthSeverity
 from rltui.core.logs.lines import plain_text
 from rltui.core.metrics.health.thresholds import RuleId, Thresholds
 from rltui.core.metrics.learning import Learning
-from rltui.core.metrics.tracks import Levels, RunTracks, Track
+from rltui.core.metrics.tracks import LeveledTrack, RunTracks
 
 NORMAL_STEPS = 50
 """Number of steps that define the normal level."""
@@ -37,15 +37,6 @@ class Symptom(NamedTuple):
     """Rules that tell a part of the same trouble, which is told once."""
 
 
-class Reward(NamedTuple):
-    """A reward that the run learns from."""
-
-    name: str
-    """`the reward`, `the reward of gsm8k`."""
-    track: Track
-    levels: Levels
-
-
 @dataclass(frozen=True, slots=True)
 class HealthInputs:
     """The inputs of the rules."""
@@ -61,18 +52,20 @@ class HealthInputs:
     """Of the experiment, if commands need it."""
 
     @property
-    def rewards(self) -> tuple[Reward, ...]:
-        """Those that it learns from: one, unless some of its environments do not; none of a distillation."""
+    def rewards(self) -> dict[str, LeveledTrack]:
+        """Those that it learns from, by `the reward` or `the reward of gsm8k`: one, unless some of its
+        environments do not; none of a distillation.
+        """
         run, learning = self.run, self.learning
         if learning.target:
-            return ()
+            return {}
         if not learning.rewarded:
-            return (Reward("the reward", run.track("reward"), run.levels["reward"]),)
-        return tuple(
-            Reward(f"the reward of {plain_text(env)}", track, levels)
-            for env, (track, levels) in run.env_rewards.items()
+            return {"the reward": run.levels["reward"]}
+        return {
+            f"the reward of {plain_text(env)}": reward
+            for env, reward in run.env_rewards.items()
             if env in learning.rewarded
-        )
+        }
 
 
 @dataclass(frozen=True, slots=True)
