@@ -83,6 +83,12 @@ def test_one_way_to_d_is_that_over_all_generations(case: Path) -> None:
     assert files[0].data == edit.parse(direct.text, "")
 
 
+def test_releases_have_letters_and_dates() -> None:
+    words = {"b": "B", "2026-05": "B", "2026-08": "C", "2026-08-01": "B", "2026-10-03": "D"}
+    assert {word: found.name for word in words if (found := migration.find(word))} == words
+    assert [migration.find(word) for word in ("", "3", "2026", "E", "2025-01")] == [None] * 5
+
+
 def test_ratios_go_to_the_environments_as_far_as_there_are_some() -> None:
     text = "[orchestrator.buffer]\nenv_ratios = [1, 2, 3]\n" + '[[orchestrator.env]]\nid = "a"\n' * 2
     file = ConfigFile("rl", "/x/rl.toml", edit.parse(text, ""), content=text.encode())

@@ -42,22 +42,11 @@ def reported(fates: Sequence[KeyFate], tables: Mapping[Path, Path]) -> tuple[Key
 
 
 def _reported(key: KeyFate, fates: Sequence[KeyFate], tables: Mapping[Path, Path]) -> KeyChange | None:
-    """What has become of a key, in the words of the report; `None`: nothing."""
-    if key.old == key.new and same_value(key.value, key.was):
-        return None
-    if key.old is None and (key.new is None or not key.changes):
-        return None
-    reasons = [change for change in key.changes if change.why]
-    if key.new is None:  # whatever it was called before
-        reasons = reasons[-1:]
-    told = {
-        "why": "; ".join(dict.fromkeys(change.why for change in reasons)),
-        "todo": "; ".join(dict.fromkeys(change.todo for change in reasons if change.todo)),
-        "date": reasons[-1].date if reasons else "",
-        "commit": reasons[-1].commit if reasons else "",
-    }
+    """`None`: nothing has become of it."""
+    told = _reasons(key)
     if key.old is None:
-        assert key.new is not None
+        if key.new is None or not key.changes:
+            return None
         return KeyChange(kind="set", to=dotted(key.new), value=display(key.value), **told)
     old = dotted(key.old)
     if key.new is None and key.merged_with is not None:
@@ -69,18 +58,27 @@ def _reported(key: KeyFate, fates: Sequence[KeyFate], tables: Mapping[Path, Path
     if not same_value(key.value, key.was):
         value = f"{display(key.was, key=old)} → {display(key.value, key=old)}"
         return KeyChange(kind="changed", key=old, to=dotted(key.new), value=value, **told)
-    table = min(
-        (
-            path
-            for path, new in tables.items()
-            if path != new and path == key.old[: len(path)] and key.new == (*new, *key.old[len(path) :])
-        ),
-        key=len,
-        default=None,
-    )
-    if table is not None:
-        return KeyChange(kind="moved", key=dotted(table), to=dotted(tables[table]), **told)
+    if key.old == key.new:
+        return None
+    for depth in range(1, len(key.old) + 1):
+        before, rest = key.old[:depth], key.old[depth:]
+        now = tables.get(before, before)
+        if now != before and key.new == (*now, *rest):
+            return KeyChange(kind="moved", key=dotted(before), to=dotted(now), **told)
     return KeyChange(kind="moved", key=old, to=dotted(key.new), **told)
+
+
+def _reasons(key: KeyFate) -> dict[str, str]:
+    reasons = [change for change in key.changes if change.why]
+    if key.new is None:  # whatever it was called before
+        reasons = reasons[-1:]
+    last = reasons[-1] if reasons else Change()
+    return {
+        "why": "; ".join(dict.fromkeys(change.why for change in reasons)),
+        "todo": "; ".join(dict.fromkeys(change.todo for change in reasons if change.todo)),
+        "date": last.date,
+        "commit": last.commit,
+    }
 
 
 def _gone_table(key: KeyFate, fates: Sequence[KeyFate]) -> Path | None:

@@ -6,6 +6,7 @@ release has in its schema. A file goes through all releases with a schema, one a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -29,15 +30,13 @@ RELEASES = (
 
 
 def find(word: str) -> ConfigRelease | None:
-    """By its letter, by the day of a schema, by a date in its time, or by words of its title."""
+    """By its letter, by a date in its time, or by the day of a schema."""
     if word in configs.DAYS:
         return _release_of(word)
-    named = [known for known in RELEASES if known.name == word.upper()]
-    if not named and word[:4].isdecimal():
+    if re.fullmatch(r"20\d\d-\d\d(-\d\d)?", word):
         named = [known for known in RELEASES if known.since <= word or known.since.startswith(word)]
-    words = word.lower().replace("-", " ")
-    if not named and len(words) > len("may"):
-        named = [known for known in RELEASES if words in known.title.lower()]
+    else:
+        named = [known for known in RELEASES if known.name == word.upper()]
     return named[-1] if named else None
 
 

@@ -5,7 +5,7 @@ of them is near, and the shipped schemas stand in for the others.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -27,7 +27,6 @@ class Meanings:
         """`framework`: finds one by its id."""
         self._migration, self._framework = migration, framework
         self._asked: dict[tuple[str, Path], FrameworkModels] = {}
-        self._releases: dict[tuple[str, Path, tuple[str, ...]], ConfigRelease | None] = {}
         self._ends = ExitStack()
         self.reason: str | None = None
         """Why the models could not be asked about the last files; `None` if they were, or none is near."""
@@ -55,7 +54,7 @@ class Meanings:
         self.reason = None
         for folder in _checkouts(framework, paths, workspace):
             models = self._models(framework, folder)
-            found = self._release(models, framework.id, folder, tuple(files))
+            found = self._release(models, files)
             if found is not None and found.name == release.name and (values := models.values(files)):
                 return self._migration.by_models(values, files, f"the models of {folder}")
             self.reason = models.reason
@@ -66,16 +65,11 @@ class Meanings:
         """End what was started."""
         self._ends.close()
 
-    def _release(
-        self, models: FrameworkModels, framework: str, folder: Path, roles: tuple[str, ...]
-    ) -> ConfigRelease | None:
+    def _release(self, models: FrameworkModels, roles: Iterable[str]) -> ConfigRelease | None:
         """The one whose schemas are most like those of the checkout."""
-        key = (framework, folder, roles)
-        if key not in self._releases:
-            schemas = models.schemas([])
-            near = {role: ConfigSchema(schemas[role]) for role in roles if role in schemas}
-            self._releases[key] = self._migration.of_schemas(near)
-        return self._releases[key]
+        schemas = models.schemas([])
+        near = {role: ConfigSchema(schemas[role]) for role in roles if role in schemas}
+        return self._migration.of_schemas(near)
 
     def _models(self, framework: Framework, folder: Path) -> FrameworkModels:
         models = self._asked.get((framework.id, folder))
