@@ -161,6 +161,15 @@ def _no_run_of_a_test_is_in_the_own_dashboard() -> Iterator[None]:
     assert after.count(tempfile.gettempdir()) <= before.count(tempfile.gettempdir())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_run_of_whoever_runs_the_tests_is_known() -> Iterator[None]:
+    """What is tested in this process knows none of their runs, settings and layouts."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="rlt-") as folder:
+        for name in ("STATE", "CONFIG"):
+            patch.setenv(f"XDG_{name}_HOME", f"{folder}/{name.lower()}")
+        yield
+
+
 @pytest.fixture
 def own_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user without records, settings and sockets, for tests in this process; these are the folders."""

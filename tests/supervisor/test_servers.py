@@ -217,7 +217,7 @@ async def test_a_run_is_refused_without_its_teacher(
         assert (problem.is_error, problem.key) == (True, "server")
         assert problem.message.startswith(f"teacher at {address.url}")
         assert fault in problem.message
-        assert problem.message.endswith("; to serve it here: rltui start one -c teacher") == command
+        assert problem.message.endswith("; to serve it here: rltui start -c teacher") == command
         (first,) = box.servers.problems(PLAN, {}, is_anew=True, is_first=True)
         assert ("rltui up … --only teacher, then rltui start one" in first.message) == command
         assert box.servers.start_blocker("trainer") is not None
@@ -281,7 +281,7 @@ async def test_the_end_of_a_teacher_is_told_and_its_return(monkeypatch: pytest.M
         await box.servers.poll()
     (alert,) = box.alerts
     assert alert.title == "teacher (external) is down"
-    assert "rollouts that need it hang; to serve it here: rltui start one -c teacher" in alert.text
+    assert "rollouts that need it hang; to serve it here: rltui start -c teacher" in alert.text
     waits = box.servers.bottleneck("orchestrator")
     assert waits is not None
     assert (waits.waits, waits.waits_for) == ("orchestrator", "teacher")
