@@ -61,7 +61,7 @@ def test_both_generations_read_the_same(case: Path, own_user: Path) -> None:
         old = Resolved(recorded[source.name], f"models of {source.name}", is_own=True)
         new = Resolved(recorded[target.name]["values"], f"models of {target.name}", is_own=True)
         assert data == recorded[target.name]["data"], "converted otherwise: record what the models make of it"
-        found = equivalence(old, new, meaning.moved(old, before, source, target), meaning.said(before))
+        found = equivalence(old, new, meaning.moved(old, before, source, target), meaning.set_values(before))
         lines = sorted(equivalence_lines(found))
         if os.environ.get("RECORD"):
             recorded[target.name]["told"] = lines

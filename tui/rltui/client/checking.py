@@ -209,7 +209,7 @@ def _of_earlier_release(
         return ()
     to = f"{registry.family_of(framework.id)}@{reader.name}"
     command = hints.CONVERT_RELEASE(to=to, files=list(original_files(config_files)))
-    return (Problem(severity="hint", message=f"the config is for {source.words}", mended_by=command),)
+    return (Problem(severity="hint", message=f"the config is for {source.label}", mended_by=command),)
 
 
 def _with_instances(layout_file: Path, framework: Framework, files: ConfigFiles) -> Layout:

@@ -63,7 +63,7 @@ def converted(paths: Sequence[Path], to: str, output: Path | None) -> Conversion
 
 
 def _is_of_another(paths: Sequence[Path], target: Framework) -> bool:
-    """Whether another framework, whose files look alike, knows more of their keys."""
+    """Return whether another framework, whose files look alike, knows more of their keys."""
     try:
         found = detect(paths, workspace=Path.cwd())
     except ConfigError:  # an overlay, or several generations fit
@@ -122,7 +122,7 @@ def _refuse_running(path: Path) -> None:
 
 
 def _release(target: Framework, word: str) -> ConfigRelease | None:
-    """`None`: none was named."""
+    """Find the release that was named; `None` without one."""
     migration = target.migration
     release = migration.find(word) if migration is not None and word else None
     if word and release is None:
@@ -138,7 +138,7 @@ def _release(target: Framework, word: str) -> ConfigRelease | None:
 def _foreign(
     path: Path, release: ConfigRelease | None, named: Framework, output: Path | None
 ) -> ConversionPlan:
-    """Where a checkout of the other framework is near, its own schemas count."""
+    """Convert for another framework; where a checkout of that is near, its own schemas count."""
     source = detect([path], workspace=Path.cwd())
     generation = named if release is None else registry.get(release.framework)
     new = (output or path.with_name(f"{path.stem}.{generation.id}.toml")).absolute()
@@ -188,7 +188,7 @@ def _migrated(
     report = ForeignConfig(
         framework=migration.reader([file.role for file in done.files], release),
         source=done.source_words,
-        target=release.words,
+        target=release.label,
         path=first.path,
         text=first.text,
         files=tuple(
@@ -213,7 +213,7 @@ def _migrated(
 
 
 def _before(file: MigratedFile) -> ConfigFile:
-    """What its diff begins with: the file, or all that a new one is made of."""
+    """Return what its diff begins with: the file, or all that a new one is made of."""
     if len(file.sources) == 1:
         return file.sources[0]
     content = b"\n".join(source.content.rstrip() + b"\n" for source in file.sources)
@@ -239,7 +239,7 @@ def _problems(migration: Migration, done: Migrated) -> tuple[tuple[Problem, ...]
 
 
 def _compared(migration: Migration, files: Sequence[ConfigFile], done: Migrated) -> Equivalence | None:
-    """Whether they mean the same; `None` for several files of one program, which models are not asked for."""
+    """Compare what they mean; `None` for several files of one program, which models are not asked for."""
     after = _together(done.files)
     if len(after) < len(done.files):
         return None

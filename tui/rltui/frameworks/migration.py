@@ -29,7 +29,7 @@ class ConfigRelease:
     """Id of the framework whose programs read its files."""
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         return f"{self.name} ({self.title})"
 
 
@@ -60,7 +60,7 @@ class Migrated:
     @property
     def source_words(self) -> str:
         names = " or ".join(sorted(release.name for release in (self.source, *self.others)))
-        return f"{names}, taken as {self.source.words}," if self.others else self.source.words
+        return f"{names}, taken as {self.source.label}," if self.others else self.source.label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,5 +92,5 @@ class Migration:
     """All values of files as a side that has those schemas reads them."""
     moved: Callable[[Resolved, ConfigFiles, ConfigRelease, ConfigRelease], Iterable[Moved]]
     """Where a later release is expected to have each value of an earlier one."""
-    said: Callable[[ConfigFiles], Mapping[str, Any]]
+    set_values: Callable[[ConfigFiles], Mapping[str, Any]]
     """What files set, by the keys of those values."""

@@ -68,7 +68,7 @@ class PartServers:
         return next((server for server in self.further(files) if server.component == component), None)
 
     def lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
-        """One that has ended has no device."""
+        """Give up the device of one that has ended."""
         if runner.spec.is_manual and previous.busy and not runner.lifecycle.busy:
             with suppress(ConfigError):  # others report that
                 if self._address(runner.spec.id, self.config.document.files) is not None:

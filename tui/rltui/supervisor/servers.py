@@ -190,7 +190,9 @@ class Servers:
 
     @property
     def _may_start_without(self) -> bool:
-        """With --force; or the jobs run on another machine, which may reach what this one does not."""
+        """Return whether a start goes on: with --force, or where the jobs run on another machine,
+        which may reach what this one does not.
+        """
         return self._setup.record.forced or not self._setup.are_jobs_here
 
     def _is_asked(self, server: _WatchedServer) -> bool:

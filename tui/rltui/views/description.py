@@ -46,7 +46,7 @@ def run_facts(run: RunDescription) -> list[Fact]:
 
 
 def _weights_text(run: RunDescription) -> str:
-    """`the engine serves v11; the trainer has done step 13`; empty: unknown."""
+    """Say `the engine serves v11; the trainer has done step 13`; empty: unknown."""
     if run.served is None:
         return ""
     return f"the engine serves v{run.served}; the trainer has done step {run.step}"

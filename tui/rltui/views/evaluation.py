@@ -185,8 +185,8 @@ _SHOWN = 4
 
 
 def training_lines(report: EvalReport) -> list[str]:
-    """Those of the run itself, a line for each environment, the newest first: `reverse-text while training:
-    0.412 at step 50, cancelled at 25`.
+    """Tell those of the run itself, a line for each environment, the newest first: `reverse-text while
+    training: 0.412 at step 50, cancelled at 25`.
     """
     lines = []
     for env in dict.fromkeys(evaluation.env for evaluation in report.training):

@@ -57,7 +57,7 @@ def folder_text(status: Mapping[str, Any]) -> str:
 
 
 def goal_text(status: Mapping[str, Any]) -> str:
-    """`reward 0.620`, or what a run learns by that has none: `teacher KL 0.031`; empty: unknown."""
+    """Say `reward 0.620`, or what a run learns by that has none: `teacher KL 0.031`; empty: unknown."""
     target = (status.get("progress") or {}).get("target")
     if target and target["points"]:
         return f"{target['title']} {format_number(target['points'][-1][1])}"

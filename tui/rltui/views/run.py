@@ -413,7 +413,7 @@ def run_summary(row: RunRow) -> str:
 
 
 def goal_text(row: RunRow) -> str:
-    """`reward 0.62`, or what it learns by without one: `teacher KL 0.031`; empty: unknown."""
+    """Say `reward 0.62`, or what it learns by without one: `teacher KL 0.031`; empty: unknown."""
     if not (target := row.target):
         return "" if row.reward is None else f"reward {row.reward:.2f}"
     _, title, sign = TARGETS[target]

@@ -47,7 +47,7 @@ class Forwards:
         )
 
     def _begin(self, own_port: int, port: int) -> subprocess.Popen[bytes] | None:
-        """`None` if it cannot connect."""
+        """Start the forward; `None` if it cannot connect."""
         program = subprocess.Popen(
             self._host.forwarding(own_port, port),
             stdin=subprocess.PIPE,

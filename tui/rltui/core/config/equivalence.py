@@ -14,7 +14,7 @@ from rltui.core.config.report import Equivalence, ValueDifference
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where a value is expected, and as what."""
+    """A value is expected under a name, and may be another one there."""
 
     old: str
     new: str | None

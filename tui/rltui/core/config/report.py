@@ -281,7 +281,7 @@ class Conversion(Value):
 
 
 class KeyChange(Value):
-    """What has become of one key of a config that is written for another release."""
+    """The change of one key of a config that is written for another release."""
 
     kind: Literal["moved", "merged", "changed", "dropped", "set", "default"]
     """It has another name; another key says the same; it has another value; it is gone; it was missing; its
@@ -322,7 +322,7 @@ class ValueDifference(Value):
 
 
 class Equivalence(Value):
-    """What is known about the meaning of a converted config."""
+    """A comparison of a config with what it was converted from, value by value."""
 
     before: str
     """Who said what the values were, in words."""

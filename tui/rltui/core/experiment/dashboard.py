@@ -12,7 +12,7 @@ from rltui.core.rollouts.batches import NO_STEP, BatchKey
 
 
 class DashboardPlace(Value):
-    """What of a run a dashboard is to show: a tab; in it a step; of that an episode."""
+    """A place of a run that a dashboard can show: a tab, in it a step, of that an episode."""
 
     tab: Literal["metrics", "traces"]
     step: Annotated[int, Meta(ge=0)] | None = None
@@ -24,7 +24,7 @@ class DashboardPlace(Value):
 
 
 class DashboardPage(Value):
-    """The page of a place."""
+    """A page of the dashboard, which shows a place."""
 
     url: str
     """For a browser on the machine of the run."""
@@ -33,8 +33,8 @@ class DashboardPage(Value):
 
 
 def place_of_rollout(key: BatchKey, record: Mapping[str, Any]) -> DashboardPlace:
-    """The place of a rollout of that batch. `record`: as its framework wrote it; of one without an id there,
-    such as one in progress, the tab alone.
+    """Return the place of a rollout of that batch. `record`: as its framework wrote it; of one without an id
+    there, such as one in progress, the tab alone.
     """
     episode = record.get("id")
     if key.kind == "live" or "traces" not in record or not isinstance(episode, str):

@@ -88,8 +88,8 @@ class Track:
         index = bisect_left(self.steps, step)
         return self.values[index] if index < len(self.steps) and self.steps[index] == step else None
 
-    def beside(self, step: int, before: int) -> tuple[array[float], array[float]]:
-        """The last `before` values up to `step`, and all after it."""
+    def around_resume(self, step: int, before: int) -> tuple[array[float], array[float]]:
+        """Return the last `before` values up to `step`, and all after it."""
         index = bisect_left(self.steps, step + 1)
         return self.values[max(0, index - before) : index], self.values[index:]
 

@@ -160,7 +160,7 @@ class TrainingEval(Value):
 
 
 def training_evals(steps: Mapping[int, Mapping[str, float]]) -> tuple[TrainingEval, ...]:
-    """Those in the metrics of a run, by step and environment. `steps`: step → metric → value."""
+    """Find those in the metrics of a run, by step and environment. `steps`: step → metric → value."""
     found: dict[tuple[int, str], TrainingEval] = {}
     for step in sorted(steps):
         keys = [SeriesKey("", name) for name in steps[step] if name.startswith("eval/")]

@@ -56,7 +56,7 @@ _MIGRATION = Migration(
     schemas=meaning.schemas,
     shipped=meaning.shipped,
     moved=meaning.moved,
-    said=meaning.said,
+    set_values=meaning.set_values,
 )
 
 

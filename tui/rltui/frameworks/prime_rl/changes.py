@@ -14,7 +14,7 @@ from rltui.frameworks.prime_rl.values import data_file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What prime-rl changed about one key, or about all below it."""
+    """A change of prime-rl's to one key, or to all below it."""
 
     date: str = ""
     commit: str = ""
@@ -67,14 +67,14 @@ class Default:
 
 @cache
 def facts() -> tuple[tuple[Change, ...], tuple[Default, ...]]:
-    """All of them, the oldest first."""
+    """Read all changes and defaults, the oldest first."""
     data = tomllib.loads(data_file("migration.toml"))
     changes = (change for entry in data["change"] for change in _changes(entry))
     return tuple(changes), tuple(Default(**entry) for entry in data["default"])
 
 
 def _changes(entry: Mapping[str, Any]) -> Iterator[Change]:
-    """One for each key that its braces stand for."""
+    """Make one for each key that its braces stand for."""
     keys = _spread(entry["key"])
 
     def one(text: str, index: int) -> str:
@@ -90,7 +90,7 @@ def _changes(entry: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _spread(text: str) -> list[str]:
-    """`{a,b}.c` as `a.c` and `b.c`."""
+    """Spread `{a,b}.c` into `a.c` and `b.c`."""
     start, brace, rest = text.partition("{")
     if not brace:
         return [text]

@@ -100,7 +100,7 @@ def _frozen(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], s
 
 
 def _addresses(key: str, table: Mapping[str, Any], work: str) -> Iterator[ServerAddress]:
-    """Those of one model; none if it names none, which prime-rl refuses, or takes as the run's own server."""
+    """Return those of one model; none if it names none: prime-rl refuses that, or takes the run's own."""
     client = "client." if is_table(table, "client") else ""  # beside the model's table until June 2026
     urls = value_at(table, f"{client}base_url")
     for url in urls if isinstance(urls, list) else [urls] if isinstance(urls, str) else []:

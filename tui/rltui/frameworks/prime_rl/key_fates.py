@@ -42,7 +42,7 @@ def reported(fates: Sequence[KeyFate], tables: Mapping[Path, Path]) -> tuple[Key
 
 
 def _reported(key: KeyFate, fates: Sequence[KeyFate], tables: Mapping[Path, Path]) -> KeyChange | None:
-    """`None`: nothing has become of it."""
+    """Describe it; `None` where nothing has become of it."""
     told = _reasons(key)
     if key.old is None:
         if key.new is None or not key.changes:

@@ -19,11 +19,11 @@ from rltui.frameworks.prime_rl.rewrite import FileRewrite
 
 
 def by_models(values: Mapping[str, Mapping[str, Any]], files: ConfigFiles, by: str) -> Resolved:
-    """What the models of a checkout say, by role of the file. Below the keys of packages that it may lack
-    counts what the file says.
+    """Read what the models of a checkout say, by role of the file. Below the keys of packages that it may
+    lack counts what the file says.
     """
     read = {key: value for key, value in _leaves(values, files).items() if not _is_free(key)}
-    free = {key: value for key, value in said(files).items() if _is_free(key)}
+    free = {key: value for key, value in set_values(files).items() if _is_free(key)}
     return Resolved(_tree_of(read | free), by, is_own=True)
 
 
@@ -39,10 +39,10 @@ def shipped(config: ConfigSide, files: ConfigFiles) -> Resolved:
     known = {key.removeprefix("sft."): value for key, value in values.items() if value is not None}
     names = {knob.name.removeprefix("sft.") for knob in knobs}
     unknown = frozenset(
-        key for key, value in said(files).items() if not _is_known(key, names) and value != {}
+        key for key, value in set_values(files).items() if not _is_known(key, names) and value != {}
     )
     by = f"the shipped schema of {join_words(config.schema_dates(files))}"
-    return Resolved(_tree_of(said(files) | known), by, is_own=False, unknown=unknown)
+    return Resolved(_tree_of(set_values(files) | known), by, is_own=False, unknown=unknown)
 
 
 def moved(
@@ -60,8 +60,8 @@ def moved(
             yield Moved(old, new, *((None, None) if old in absent else (key.was, key.value)))
 
 
-def said(files: ConfigFiles) -> dict[str, Any]:
-    """What the files set, by dotted keys; those of the three programs begin with their role."""
+def set_values(files: ConfigFiles) -> dict[str, Any]:
+    """Return what the files set, by dotted keys; those of the three programs begin with their role."""
     return _leaves({role: file.data for role, file in files.items()}, files)
 
 
@@ -84,7 +84,7 @@ def _tree_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_free(key: str) -> bool:
-    """Whether the package of the environment reads it."""
+    """Return whether the package of the environment reads it."""
     path = path_of(key)
     return any(pattern(path[:depth]) in configs.FREE for depth in range(1, len(path) + 1))
 

@@ -132,7 +132,7 @@ def _all_migrated(
 ) -> tuple[MigratedFile, ...]:
     if source.day > target.day:
         raise ConfigError(
-            f"the config is for {source.words}, which is later than {target.name}",
+            f"the config is for {source.label}, which is later than {target.name}",
             hint="a config is only converted to a later generation",
         )
     if _are_parts(files) and source is RELEASES[0] and target is not source:
@@ -147,7 +147,7 @@ def _all_migrated(
 def _migrated(
     file: ConfigFile, source: ConfigRelease, target: ConfigRelease, *, is_overlay: bool
 ) -> MigratedFile:
-    """`is_overlay`: it changes values of another file, and leaves the others as they are."""
+    """Convert one file. `is_overlay`: it changes values of another file, and leaves others as they are."""
     is_part = file.role in configs.PARTS
     text = nested(file.text, file.role) if is_part else file.text
     work = FileRewrite(file.role, edit.parse(text, file.path), is_overlay=is_overlay)

@@ -138,7 +138,7 @@ class FileRewrite:
         return text
 
     def report(self) -> tuple[KeyChange, ...]:
-        """What has become of the keys, and defaults that are others now."""
+        """Tell what has become of the keys, and which defaults are others now."""
         return (*reported(self.keys, self._tables), *self._notes)
 
     # --- from one release to the next ---------------------------------------------------------------------
@@ -251,7 +251,7 @@ class FileRewrite:
             self._add(with_indices(path_of(name), path), value, change)
 
     def _placed(self, change: Change, path: Path) -> Path:
-        """Where a change puts a key."""
+        """Find where a change puts a key."""
         names = self._names(path)
         rest = depth_below(names, change.key) or 0
         beyond = names[-1].removesuffix(pattern(path))
@@ -283,7 +283,7 @@ class FileRewrite:
         return None
 
     def _table(self, path: Path, data: Mapping[str, Any], step: _Step) -> Path:
-        """Where a table is after a step."""
+        """Find where a table is after a step."""
         change = self._applies(path, data, step, (), is_unknown=not _knows(step.schema, path))
         if change is not None and change.to:
             path = self._placed(change, path)
@@ -294,14 +294,14 @@ class FileRewrite:
         return any(_knows(other, path) for other in earlier if other is not schema)
 
     def _told(self, path: Path, changes: Iterable[Change]) -> list[Change]:
-        """What is known of a key that the schemas and concepts decide about."""
+        """Find what is known of a key that the schemas and concepts decide about."""
         names = self._names(path)
         return [
             change for change in changes if not change.acts and depth_below(names, change.key) is not None
         ]
 
     def _reason(self, path: Path, until: str) -> Change:
-        """Why a key has another name, or none."""
+        """Find why a key has another name, or none."""
         told = self._told(path, [change for change in facts()[0] if change.date <= until])
         change = max(told, key=lambda change: (len(change.key), change.date), default=Change())
         if change.why:

@@ -45,8 +45,8 @@ def recording(
     by: str,
     takes_back: int | None = None,
 ) -> Callable[[], AbstractContextManager[None]]:
-    """What is to surround the write of the files, as `write_changes` takes it. Their whole text is edited: it
-    is undone if nobody has changed it since.
+    """Return what is to surround the write of the files, as `write_changes` takes it. Their whole text is
+    edited: it is undone if nobody has changed it since.
     """
     histories = [history_of(change.path) for change in changes]
 

@@ -45,7 +45,7 @@ class Meanings:
         old = self.of(before, source, workspaces[0])
         moved = self._migration.moved(old, before, source, target)
         new = self.of(after, target, workspaces[1])
-        return equivalence(old, new, moved, self._migration.said(before))
+        return equivalence(old, new, moved, self._migration.set_values(before))
 
     def of(self, files: ConfigFiles, release: ConfigRelease, workspace: Path) -> Resolved:
         """The values of files, defaults and those that follow from others included."""

@@ -285,7 +285,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
 
 
 def _place_before(row: RunRow, folder: Path) -> Path:
-    """Where its `folder` was before it went into the trash."""
+    """Find where its `folder` was before it went into the trash."""
     return folder.parent.parent / folder.name.removeprefix(f"{row.id}-")
 
 

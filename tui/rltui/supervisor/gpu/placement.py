@@ -31,7 +31,7 @@ class ModelServer:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Both empty without a GPU."""
+    """A place for a server on the GPUs; both are empty without one."""
 
     gpus: str = ""
     gpu_memory: str = ""

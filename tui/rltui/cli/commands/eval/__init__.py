@@ -191,7 +191,7 @@ def print_report(
 
 
 def _advice(experiment: str) -> str:
-    """How to start the first evaluation, or the reason why this run can have none; empty: of any run."""
+    """Say how to start the first evaluation, or the reason why this run can have none; empty: of any run."""
     from rltui.core.runs.evals import COMPONENT, SERVER
     from rltui.services.experiment import layout_files
 

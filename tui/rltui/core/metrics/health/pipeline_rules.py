@@ -54,7 +54,7 @@ def _resume_mismatch(case: HealthInputs) -> Symptom | None:
         ("kl", "KL", 0.0, limits.kl_max), ("importance_ratio", "importance ratio", 1.0, ratio_room)
     ):  # fmt: skip
         track = run.track(concept)
-        before, after = track.beside(run.resumed, LEVEL)
+        before, after = track.around_resume(run.resumed, LEVEL)
         if not run.resumed or len(before) < _SURE_STEPS or len(after) < _SURE_STEPS:
             continue
         usual = max(abs(value - middle) for value in before)

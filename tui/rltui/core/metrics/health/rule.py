@@ -39,7 +39,7 @@ class Symptom(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HealthInputs:
-    """The inputs of the rules."""
+    """All that rules judge by: metrics, limits, and what the run learns from."""
 
     run: RunTracks
     limits: Thresholds
@@ -53,7 +53,7 @@ class HealthInputs:
 
     @property
     def rewards(self) -> dict[str, LeveledTrack]:
-        """Those that it learns from, by `the reward` or `the reward of gsm8k`: one, unless some of its
+        """Return those that it learns from, by `the reward` or `the reward of gsm8k`: one, unless some of its
         environments do not; none of a distillation.
         """
         run, learning = self.run, self.learning

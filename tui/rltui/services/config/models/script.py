@@ -232,7 +232,7 @@ def _validate(model: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: 
 
 
 def _lasting(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Without what is another one at each validation: times, random names, and what is made of them."""
+    """Leave out what is another one at each validation: times, random names, and what is made of them."""
     pairs = ((name, value, second.get(name)) for name, value in first.items())
     return {
         name: _lasting(value, other) if isinstance(value, dict) and isinstance(other, dict) else value
