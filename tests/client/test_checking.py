@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fakes.http_server import Handler, serving
 from tests.fakes.requests import run_of
 from tests.house.walks import REPOSITORY
 
@@ -189,3 +190,35 @@ def test_the_memory_is_that_of_the_experiment_with_these_files(
     monkeypatch.setattr(account, "read_once", read_once)
     main(["check", *words, "--no-own"])
     assert read == ["mine"]
+
+
+@pytest.mark.parametrize("key", ["", "sk-hush"])
+def test_a_config_that_is_only_looked_at_gets_no_key(
+    work: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """A stranger's file names both the variable and the address that gets what it holds."""
+    sent: list[str] = []
+
+    class Listener(Handler):
+        def respond(self) -> None:
+            sent.append(f"{self.path} {self.headers}")
+            self.answer(401)
+
+    monkeypatch.setenv("SECRET", key)
+    with serving(Listener) as server:
+        teacher = f"base_url = 'http://127.0.0.1:{server.server_port}/v1'\napi_key_var = 'SECRET'\n"
+        algorithm = (
+            "[orchestrator.train.algo]\ntype = 'opd'\n[orchestrator.train.algo.teacher]\nname = 'big'\n"
+        )
+        result = check((config(work, PRIME + INFERENCE + algorithm + teacher),), None, with_memory=True)
+    assert [line.split()[0] for line in sent] == ["/v1/models"]
+    assert "Authorization" not in sent[0]
+    (problem,) = (item for item in result.problems if (item.key or "").endswith("teacher.base_url"))
+    end = (
+        "only a start sends it the one in SECRET"
+        if key
+        else "set SECRET in the shell that starts the experiment"
+    )
+    assert problem.message.endswith(end)
+    assert problem.severity == ("hint" if key else "warning")
+    assert ("teacher cannot be used" in [blocker.reason for blocker in result.blockers]) == (not key)

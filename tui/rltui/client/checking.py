@@ -13,7 +13,7 @@ from rltui.base.interpreter import OWN_PYTHON
 from rltui.base.template import GIVEN, Missing, TemplateValue, placeholders, render
 from rltui.base.text import count_text, did_you_mean, join_words
 from rltui.core import hints
-from rltui.core.config.report import Blocker, Check, KnobTable, Problem
+from rltui.core.config.report import Blocker, Check, KnobTable, Problem, ProblemSeverity
 from rltui.core.experiment.layout import ComponentSpec, Layout
 from rltui.core.experiment.servers import ServerAddress, server_fault
 from rltui.core.gpu.report import MemoryVerdict
@@ -126,7 +126,7 @@ def check(
     """Validate; no side effects. `workspace` as for `identify`.
 
     `with_memory` also reads the GPUs, and says what will fit, on `devices` where those are given; and asks
-    the servers of others, without which the run would hang.
+    the servers of others, without which the run would hang. These are sent no key.
     `ask_models` asks the framework's own models, where its checkout is found, which takes seconds; what they
     take, no rule of ours refuses.
     `starting`: what would stand in the way of a start is an error too. `inference`: addresses of servers that
@@ -290,7 +290,9 @@ def _memory(
 
 
 def _dead_servers(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]]:
-    """A warning at the key of each server of others that cannot be used, and a blocker with what helps."""
+    """A warning at the key of each server of others that cannot be used, and a blocker with what helps; a
+    hint where only a start can tell.
+    """
     is_here = run.layout.run_here == run.layout.automatic
     servers = [server for server in run.framework.servers.further(run.files) if is_here or not server.is_here]
     problems, blockers = [], []
@@ -298,12 +300,13 @@ def _dead_servers(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]]:
         if state == "ready":
             continue
         file = run.files.get(server.key.partition(".")[0]) or next(iter(run.files.values()))
-        message = server_fault(server, state, reason)
-        problems.append(Problem(severity="warning", key=server.key, message=message, file=file.path))
+        message, is_unknown = server_fault(server, state, reason), state == "unknown"
+        severity: ProblemSeverity = "hint" if is_unknown else "warning"
+        problems.append(Problem(severity=severity, key=server.key, message=message, file=file.path))
         is_servable = state == "down" and server.component
         hint = f"to serve it here: {hints.UP_ONLY(component=server.component)}" if is_servable else ""
         condition = "does not answer" if state == "down" else "cannot be used"
-        if is_here:  # another machine may reach it
+        if is_here and not is_unknown:  # another machine may reach it
             blockers.append(Blocker(reason=f"{server.id} {condition}", hint=hint))
     return located(problems, run.files), tuple(blockers)
 

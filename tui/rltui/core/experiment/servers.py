@@ -188,9 +188,9 @@ def judge_server(
 def server_fault(address: ServerAddress, state: ServerState, reason: str | None) -> str:
     """Say what is wrong with a server that is not ready, and what hangs for that."""
     where = f"{address.id} at {address.url}"
-    if state == "refused":
-        return f"{where}: {reason}"
-    return f"{where} does not answer ({reason}): {address.needed_for} would hang"
+    if state == "down":
+        return f"{where} does not answer ({reason}): {address.needed_for} would hang"
+    return f"{where}: {reason}"
 
 
 def server_warnings(address: ServerAddress, answer: Answer, engine: str) -> tuple[str, ...]:

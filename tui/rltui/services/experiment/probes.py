@@ -137,11 +137,16 @@ def query_server(address: ServerAddress, key: str) -> Answer:
 def judged_servers(
     addresses: Sequence[ServerAddress],
 ) -> tuple[tuple[ServerAddress, ServerState, str | None], ...]:
-    """The state of each server now, and the reason in words. Asks all at once. Blocks."""
+    """The state of each server now, and the reason in words. Asks all at once, without a key: nobody has
+    said yet that the addresses may have it. Blocks.
+    """
 
     def judged(address: ServerAddress) -> tuple[ServerAddress, ServerState, str | None]:
-        key = os.environ.get(address.key_variable, "")
-        return address, *judge_server(address, query_server(address, key), key_is_set=bool(key))
+        variable, answer = address.key_variable, query_server(address, "")
+        if answer.status in (401, 403) and address.is_open and os.environ.get(variable):
+            reason = f"the server requires an API key; only a start sends it the one in {variable}"
+            return address, "unknown", reason
+        return address, *judge_server(address, answer, key_is_set=False)
 
     with ThreadPoolExecutor(max(1, len(addresses))) as pool:
         return tuple(pool.map(judged, addresses))
