@@ -96,10 +96,11 @@ def test_a_run_is_entered_shown_and_taken_back(box: Box) -> None:
     place = {"run": "out", "tab": "traces", "step": 2, "kind": "train", "subset": "effective"}
     tab = Tab(address)
     assert tab.shown().items() >= {**place, "episode": "e2000", "line": 10, "replay": True}.items()
-    page = box.json("rollouts", "one", "--all", "--step", "3", "--best", "1", "--dashboard")
-    assert page == {"url": f"{address}/#run=out&tab=traces", "tabs": 1}
+    shown = box.run("rollouts", "one", "--all", "--step", "3", "--best", "1", "--dashboard")
+    assert "1 tab" in shown.stderr
     assert tab.shown().items() >= {**place, "step": 3, "subset": "all", "episode": "e3007"}.items()
-    assert "1 tab" in box.run("metrics", "one", "--dashboard").stderr
+    page = box.json("metrics", "one", "--dashboard")
+    assert page == {"url": f"{address}/#run=out&tab=metrics", "tabs": 1}
     assert {key: value for key, value in tab.shown().items() if key not in ("seq", "ts")} == {
         "run": "out",
         "tab": "metrics",

@@ -100,10 +100,10 @@ class SeriesDocument:
     UNTIL,
     limit_option("only the newest points"),
     argument("--every", "NUMBER", "every NUMBERth point, and the newest", type=positive),
+    DASHBOARD,
     exclusive(
         flag("--csv", "CSV, one row per step"),
         flag("--plot", "draw curves in the terminal"),
-        DASHBOARD,
         argument("--svg", "FILE", "write a drawing, with events marked", completes="files"),
         JSON,
     ),
