@@ -50,6 +50,7 @@ def test_run_is_done_when_the_last_weights_are_evaluated(box: Box, generation: N
     assert "Evaluated reverse-text (Step 5)" in prime.text("online-eval")
     status = box.status()
     assert (status["state"], status["step"], status["max_steps"]) == ("done", 5, 5)
+    assert "cancelled" not in box.run("events").stdout
 
 
 def test_cancelled_evaluations_are_no_scores(box: Box) -> None:

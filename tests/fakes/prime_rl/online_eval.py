@@ -140,10 +140,10 @@ class _OnlineEval:
         values = {
             f"eval/{name}/effective/agent/reward/mean": reward,
             f"eval/{name}/policy_version": float(step),
+            f"eval/{name}/all/cancelled/mean": cancelled / EPISODES,
         }
         if cancelled:
             values[f"eval/{name}/all/cancelled/count"] = float(cancelled)
-            values[f"eval/{name}/all/cancelled/mean"] = cancelled / EPISODES
         self.metrics.row(step, values)
         if cancelled:
             self.out.warning(

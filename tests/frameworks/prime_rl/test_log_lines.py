@@ -108,6 +108,8 @@ def test_cancelled_evaluation_has_no_score() -> None:
     row = {"step": 4, "eval/a/all/cancelled/mean": 0.5, "eval/a/effective/agent/reward/mean": 0.9}
     row |= {"eval/b/effective/agent/reward/mean": 0.4}
     assert without_cancelled_evals(row).keys() == row.keys() - {"eval/a/effective/agent/reward/mean"}
+    finished = row | {"eval/a/all/cancelled/mean": 0.0}
+    assert without_cancelled_evals(finished).keys() == row.keys() - {"eval/a/all/cancelled/mean"}
 
 
 def test_what_real_evaluations_of_sft_do() -> None:

@@ -175,20 +175,19 @@ _BY_ID = {concept.id: concept for concept in CONCEPTS}
 
 
 def without_cancelled_evals(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row without the scores of evaluations that were cancelled: they are of the episodes that were
-    finished first.
+    """The row without the scores of evaluations that were cancelled, which are of the episodes that were
+    finished first, and without the zero that a finished one has as its cancelled share.
     """
-    cancelled = tuple(
-        name.removesuffix(_CANCELLED)
-        for name, value in row.items()
-        if name.endswith(_CANCELLED) and name.startswith("eval/") and value
-    )
-    if not cancelled:
+    shares = {
+        name: value for name, value in row.items() if name.startswith("eval/") and name.endswith(_CANCELLED)
+    }
+    if not shares:
         return row
+    cancelled = tuple(f"{name.removesuffix(_CANCELLED)}/" for name, share in shares.items() if share)
     return {
         name: value
         for name, value in row.items()
-        if "/cancelled/" in name or not name.startswith(tuple(f"{env}/" for env in cancelled))
+        if shares.get(name, True) and ("/cancelled/" in name or not name.startswith(cancelled))
     }
 
 
