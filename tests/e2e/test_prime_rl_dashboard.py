@@ -96,8 +96,8 @@ def test_a_run_is_entered_shown_and_taken_back(box: Box) -> None:
     place = {"run": "out", "tab": "traces", "step": 2, "kind": "train", "subset": "effective"}
     tab = Tab(address)
     assert tab.shown().items() >= {**place, "episode": "e2000", "line": 10, "replay": True}.items()
-    shown = box.run("rollouts", "one", "--all", "--step", "3", "--best", "1", "--dashboard")
-    assert "1 tab" in shown.stderr
+    best = box.run("rollouts", "one", "--all", "--step", "3", "--best", "1", "--dashboard")
+    assert "1 tab" in best.stderr
     assert tab.shown().items() >= {**place, "step": 3, "subset": "all", "episode": "e3007"}.items()
     page = box.json("metrics", "one", "--dashboard")
     assert page == {"url": f"{address}/#run=out&tab=metrics", "tabs": 1}
