@@ -31,6 +31,7 @@ class Orchestrator(BaseModel):
     model_config = ConfigDict(extra="forbid")
     batch_size: int = 128
     train: Train = Train()
+    renderer: dict[str, str] = {}
     constant_trainer_batch_size: bool = True
 
 class RLConfig(Base):
@@ -167,7 +168,7 @@ def test_an_old_config_in_a_new_checkout_is_met_with_the_command(
         return capsys.readouterr().out
 
     root = config.parent / "prime-rl"
-    make(root, AUTUMN)
+    box = make(root, AUTUMN)
     for sign in ("monitors.py", "eval.py"):
         path = root / "packages/prime-rl-configs/src/prime_rl/configs" / sign
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +181,9 @@ def test_an_old_config_in_a_new_checkout_is_met_with_the_command(
     refused = cli("up", "rl.toml", "--no-wait", code=3)
     assert "the config is for B (as of 25 February 2026)" in refused
     assert command in refused
+    starts = box.starts
     assert main(shlex.split(command)[1:]) == 0
+    assert box.starts == starts + 1, "its models say what is wrong, and what the values are, in one start"
     assert command not in shown(["check", "rl.toml"])
 
 

@@ -24,7 +24,7 @@ from rltui.services.config.document import ConfigDocument
 from rltui.services.config.file_history import owner_of, recording
 from rltui.services.config.files import detect, load_files, located
 from rltui.services.config.meaning import Meanings
-from rltui.services.config.models import FrameworkModels, informed
+from rltui.services.config.models import informed
 from rltui.services.config.writing import write_changes
 
 
@@ -183,7 +183,9 @@ def _migrated(
         done = replace(done, files=(replace(done.files[0], path=str(output.absolute())),))
     pairs = [(file, parse_file(file.path, file.text.encode(), file.role)) for file in done.files]
     changes = [FileChange(_before(file), after) for file, after in pairs]
-    problems, validator = _problems(migration, done)
+    with closing(Meanings(migration, registry.get)) as meanings:
+        problems, validator = _problems(meanings, done)
+        compared = _compared(meanings, files, done)
     first = done.files[0]
     report = ForeignConfig(
         framework=migration.reader([file.role for file in done.files], release),
@@ -202,7 +204,7 @@ def _migrated(
         problems=problems,
         valid=not any(problem.is_error for problem in problems),
         validator=validator,
-        compared=_compared(migration, files, done),
+        compared=compared,
     )
     in_place = (change for (file, _), change in zip(pairs, changes, strict=True) if not file.is_new)
     return ConversionPlan(
@@ -220,32 +222,29 @@ def _before(file: MigratedFile) -> ConfigFile:
     return ConfigFile(file.role, file.path, {}, content=content)
 
 
-def _problems(migration: Migration, done: Migrated) -> tuple[tuple[Problem, ...], str]:
+def _problems(meanings: Meanings, done: Migrated) -> tuple[tuple[Problem, ...], str]:
     """Problems of the files for the release, and who says so: a checkout of it, or a shipped schema."""
     files = _together(done.files)
-    framework = registry.get(migration.reader(files, done.target))
-    paths = [Path(source.path) for file in done.files for source in file.sources]
-    with closing(FrameworkModels(framework, Path.cwd())) as models:
-        near = models.informed(paths).given.schemas
-        if near and migration.of_schemas(near) == done.target and len(done.files) == 1:
-            framework = framework.with_schemas(near)
-            ours = located(framework.config.check(files), files)
-            if models.accepts(files):
-                ours = tuple(problem for problem in ours if not problem.is_error)
-            return (*ours, *models.problems(files, ours)), f"{framework.title}'s own validators"
-    framework = framework.with_schemas(migration.schemas(files, done.target))
+    near = meanings.near(files, done.target, Path.cwd()) if len(done.files) == 1 else iter(())
+    if found := next(near, None):
+        models = found[1]
+        framework = models.informed([])
+        ours = located(framework.config.check(files), files)
+        if models.accepts(files):
+            ours = tuple(problem for problem in ours if not problem.is_error)
+        return (*ours, *models.problems(files, ours)), f"{framework.title}'s own validators"
+    framework = meanings.shipped(files, done.target)
     problems = located(framework.config.check(files), files)
     return problems, f"the shipped schema of {join_words(framework.config.schema_dates(files))}"
 
 
-def _compared(migration: Migration, files: Sequence[ConfigFile], done: Migrated) -> Equivalence | None:
+def _compared(meanings: Meanings, files: Sequence[ConfigFile], done: Migrated) -> Equivalence | None:
     """Compare what they mean; `None` for several files of one program, which models are not asked for."""
     after = _together(done.files)
     if len(after) < len(done.files):
         return None
     before = {file.role: file for file in files}
-    with closing(Meanings(migration, registry.get)) as meanings:
-        return meanings.compared(before, done.source, after, done.target, (Path.cwd(), Path.cwd()))
+    return meanings.compared(before, done.source, after, done.target, (Path.cwd(), Path.cwd()))
 
 
 def _together(files: Sequence[MigratedFile]) -> ConfigFiles:

@@ -5,7 +5,7 @@ of them is near, and the shipped schemas stand in for the others.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -49,17 +49,30 @@ class Meanings:
 
     def of(self, files: ConfigFiles, release: ConfigRelease, workspace: Path) -> Resolved:
         """The values of files, defaults and those that follow from others included."""
-        framework = self._framework(self._migration.reader(files, release))
-        paths = [Path(file.path) for file in files.values()]
         self.reason = None
-        for folder in _checkouts(framework, paths, workspace):
-            models = self._models(framework, folder)
-            found = self._release(models, files)
-            if found is not None and found.name == release.name and (values := models.values(files)):
+        for folder, models in self.near(files, release, workspace):
+            if values := models.values(files):
                 return self._migration.by_models(values, files, f"the models of {folder}")
             self.reason = models.reason
-        schemas = self._migration.schemas(files, release)
-        return self._migration.shipped(framework.with_schemas(schemas).config, files)
+        return self._migration.shipped(self.shipped(files, release).config, files)
+
+    def near(
+        self, files: ConfigFiles, release: ConfigRelease, workspace: Path
+    ) -> Iterator[tuple[Path, FrameworkModels]]:
+        """The checkouts of a release that are near the files or named by the user, with their models."""
+        framework = self._framework(self._migration.reader(files, release))
+        for folder in _checkouts(framework, [Path(file.path) for file in files.values()], workspace):
+            models = self._models(framework, folder)
+            found = self._release(models, files)
+            if found is not None and found.name == release.name:
+                yield folder, models
+            else:
+                self.reason = models.reason
+
+    def shipped(self, files: ConfigFiles, release: ConfigRelease) -> Framework:
+        """The framework that reads the files, with the schemas of a release that come with rltui."""
+        framework = self._framework(self._migration.reader(files, release))
+        return framework.with_schemas(self._migration.schemas(files, release))
 
     def close(self) -> None:
         """End what was started."""
