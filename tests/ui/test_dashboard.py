@@ -26,7 +26,7 @@ async def test_each_screen_shows_its_own_place(
         await press(pilot, "O")
         assert experiment.shown == [DashboardPlace(tab="traces", step=1, episode="e1000")]
         assert experiment.opened[-1] == experiment.page.url
-        assert f"Copied the address, as no dashboard tab is open: {experiment.page.url}" in said(pilot)
+        assert f"Copied the address, as no dashboard tab shows it: {experiment.page.url}" in said(pilot)
         experiment.page = experiment.page.replace(tabs=2)
         await press(pilot, "9", "O")
         newest = experiment.checkpoint_report.checkpoints[-1].step

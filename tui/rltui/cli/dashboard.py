@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from urllib.parse import urlsplit
 
 from rltui.base.text import count_text
 from rltui.cli.command import Arguments, flag
 from rltui.cli.output import print_json
 from rltui.core.experiment.dashboard import DashboardPlace
+from rltui.core.experiment.servers import port_of
 from rltui.services.experiment.files import ExperimentRecord
 
 DASHBOARD = flag("--dashboard", "show it in the framework's web dashboard instead")
@@ -31,9 +31,9 @@ def show_place(arguments: Arguments, record: ExperimentRecord, place: DashboardP
     if page.tabs:
         print(f"shown in the dashboard ({count_text(page.tabs, 'tab')})", file=sys.stderr)
     elif not asyncio.run(open_url(page.url)):
-        print("no tab of the dashboard is open: open this address", file=sys.stderr)
+        print("no tab of the dashboard shows it: open this address", file=sys.stderr)
         if "SSH_CONNECTION" in os.environ:
-            port = urlsplit(page.url).port
+            port = port_of(page.url)
             line = f"ssh -N -L {port}:localhost:{port} {socket.gethostname()}"
             print(f"on your own machine, leave this running meanwhile: {line}", file=sys.stderr)
     return 0

@@ -29,7 +29,9 @@ class DashboardPage(Value):
     url: str
     """For a browser on the machine of the run."""
     tabs: int = 0
-    """Open tabs of the dashboard, which show the place now; 0: the page has to be opened."""
+    """Open tabs of the dashboard, which show the place now; 0: the page has to be opened, as none is open, or
+    the release cannot be told what to show.
+    """
 
 
 def place_of_rollout(key: BatchKey, record: Mapping[str, Any]) -> DashboardPlace:

@@ -39,4 +39,4 @@ class DashboardCommands:
             text = f"Shown in the dashboard ({count_text(page.tabs, 'tab')})"
             self._frontend.notify(text, markup=False)
             return
-        await self._commands.open_page(page.url, why="no dashboard tab is open")
+        await self._commands.open_page(page.url, why="no dashboard tab shows it")
