@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rltui.core.experiment.api import Curve, HealthIssue
-from rltui.core.metrics.health.findings import concept_beside
+from rltui.core.experiment.api import Curve
+from rltui.core.metrics.health.findings import RULES, Finding, concept_beside
+from rltui.core.metrics.health.rule import Symptom
 from rltui.frameworks.tinyrl import TINYRL
 from rltui.services.metrics.rows import MetricSources
 from rltui.supervisor.observation import ProgressTracker
@@ -92,8 +93,8 @@ def test_the_curve_beside_the_rewards_is_what_health_warns_of_else_the_entropy(t
     assert curve == Curve(title="entropy", unit="nats", points=((1, 1.5), (2, 2.5), (3, 3.5)))
     progress.rewind(1)
     assert progress.curve_of("entropy") is None
-    kl = HealthIssue(word="KL out of range", text="", id="kl")
-    assert concept_beside((HealthIssue(word="reward collapsed", text="", id="reward-collapse"), kl)) == "kl"
+    symptoms = (Symptom("reward collapsed", 1, "", ""), Symptom("KL out of range", 1, "", "", concept="kl"))
+    assert concept_beside(Finding(RULES["kl"], symptom) for symptom in symptoms) == "kl"
 
 
 def test_where_the_run_went_on_last_is_known_after_a_new_supervisor_has_read_all(tmp_path: Path) -> None:

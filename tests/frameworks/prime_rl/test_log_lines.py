@@ -11,7 +11,7 @@ import pytest
 
 from rltui.core.experiment.stalls import phase_of
 from rltui.core.logs.lines import decode_line, plain_text
-from rltui.core.metrics.names import without_cancelled_evals
+from rltui.core.metrics.names import cancelled_evals, without_cancelled_evals
 from rltui.frameworks.prime_rl.log_lines import MARKS, PHASES, TOKENS_PER_ROLLOUT, log_row
 
 LOGS = Path(__file__).parents[2] / "data/prime_rl/logs"
@@ -109,7 +109,8 @@ def test_cancelled_evaluation_has_no_score() -> None:
     row |= {"eval/b/effective/agent/reward/mean": 0.4}
     assert without_cancelled_evals(row).keys() == row.keys() - {"eval/a/effective/agent/reward/mean"}
     finished = row | {"eval/a/all/cancelled/mean": 0.0}
-    assert without_cancelled_evals(finished).keys() == row.keys() - {"eval/a/all/cancelled/mean"}
+    assert without_cancelled_evals(finished) == finished
+    assert (cancelled_evals(row), cancelled_evals(finished)) == ({"a": 0.5}, {})
 
 
 def test_what_real_evaluations_of_sft_do() -> None:

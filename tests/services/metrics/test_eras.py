@@ -52,7 +52,7 @@ MERGED = {
 }  # fmt: skip
 CURRENT = {
     "reward": 0.3, "loss": -0.05, "val_loss": 1.5, "entropy": 0.5, "kl": 0.0001, "grad_norm": 0.5, "lr": 2e-5,
-    "truncation": 0.0, "trainable": 0.5, "errors": 0.0, "stale": 0.0, "staleness": 0.0,
+    "truncation": 0.0, "trainable": 0.5, "errors": 0.0, "cancelled": 0.0, "staleness": 0.0,
     "tokens_per_s": 12345.0, "mfu": 12.3, "peak_memory": 34.5,
     "step_time": 3780.0, "orchestrator_time": 12.0, "eval": 0.75, "env_reward": 0.9,
 }  # fmt: skip

@@ -13,10 +13,9 @@ from typing import Any
 from rltui.core.experiment.api import Curve, Link, Progress
 from rltui.core.metrics import names as metric_names
 from rltui.core.metrics.engine import InferenceActivity
-from rltui.core.metrics.health.findings import concept_beside
 from rltui.core.metrics.non_finite import NonFinite, NonFiniteWatch
 from rltui.core.metrics.progress import MetricSeries
-from rltui.core.metrics.series import SeriesKey, downsample
+from rltui.core.metrics.series import downsample
 from rltui.core.metrics.tracks import RunTracks
 from rltui.errors import ConfigError
 from rltui.frameworks.run_settings import RunFiles
@@ -122,9 +121,9 @@ class Observation:
     @property
     def current_progress(self) -> Progress:
         """The headline metrics and the issues of health, as of the last poll."""
-        concerns = self.health.concerns
-        beside = self.progress.curve_of(concept_beside(concerns))
-        more = {"concerns": concerns, "bottleneck": self.health.bottleneck, "beside": beside}
+        health = self.health
+        beside = self.progress.curve_of(health.concept)
+        more = {"concerns": health.concerns, "bottleneck": health.bottleneck, "beside": beside}
         return self.progress.progress.replace(**more)
 
     def title_details(self, component: str) -> tuple[str, ...]:
@@ -285,11 +284,8 @@ class ProgressTracker:
         self._non_finite.add(row)
         step = row.get("step")
         if isinstance(step, int):
-            keys = [SeriesKey("", name) for name in row if name.startswith("eval/")]
-            self._cancelled_evals += [
-                (key.name.split("/")[1], step, float(row[key.name]))
-                for key in metric_names.find_all("eval_cancelled", keys)
-            ]
+            cancelled = metric_names.cancelled_evals(row)
+            self._cancelled_evals += [(env, step, share) for env, share in cancelled.items()]
         for component in {component for metric, component in self._owners if metric in row}:
             if isinstance(step, int):
                 self._rows[component] = (self._rows[component][0] + 1, step)

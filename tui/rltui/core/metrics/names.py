@@ -100,8 +100,8 @@ CONCEPTS: tuple[MetricConcept, ...] = (
     MetricConcept("all_trainable", "Rollouts with a gradient, of all", "rollouts",
         (r"train/agg/all/is_trainable/mean", rf"{_OF_ALL}is_trainable/mean"), unit="frac", curated=False,
         better="higher"),
-    MetricConcept("stale", "Stale rollouts", "rollouts", (r"train/agg/all/cancelled/mean",), unit="frac",
-        curated=False, better="lower"),
+    MetricConcept("cancelled", "Rollouts that came back too old", "rollouts",
+        (r"train/agg/all/cancelled/mean",), unit="frac", curated=False, better="lower"),
     MetricConcept("dropped", "Stale rollouts, number", "rollouts", (r"off_policy/dropped",), unit="rollouts",
         curated=False, better="lower"),
     MetricConcept("rollouts", "Rollouts of a step", "rollouts", (r"progress/rollouts",), unit="rollouts",
@@ -170,24 +170,28 @@ CONCEPTS: tuple[MetricConcept, ...] = (
 )  # fmt: skip
 """All concepts, in the order of display within their group."""
 
-_CANCELLED = "/all/cancelled/mean"
 _BY_ID = {concept.id: concept for concept in CONCEPTS}
+
+
+def cancelled_evals(row: Mapping[str, Any]) -> dict[str, float]:
+    """Environment → share of its episodes, of the evaluations of a row that a newer checkpoint cancelled."""
+    (name,) = _BY_ID["eval_cancelled"].names
+    return {
+        match[1]: float(value)
+        for key, value in row.items()
+        if (match := _pattern(name).fullmatch(key)) and isinstance(value, float | int) and 0 < value <= 1
+    }
 
 
 def without_cancelled_evals(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row without the scores of evaluations that were cancelled, which are of the episodes that were
-    finished first, and without the zero that a finished one has as its cancelled share.
+    finished first.
     """
-    shares = {
-        name: value for name, value in row.items() if name.startswith("eval/") and name.endswith(_CANCELLED)
-    }
-    if not shares:
+    cancelled = tuple(f"eval/{env}/" for env in cancelled_evals(row))
+    if not cancelled:
         return row
-    cancelled = tuple(f"{name.removesuffix(_CANCELLED)}/" for name, share in shares.items() if share)
     return {
-        name: value
-        for name, value in row.items()
-        if shares.get(name, True) and ("/cancelled/" in name or not name.startswith(cancelled))
+        name: value for name, value in row.items() if "/cancelled/" in name or not name.startswith(cancelled)
     }
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltui.core.metrics.names import concept_of, env_of, find_all
+from rltui.core.metrics.names import cancelled_evals, concept_of, env_of, find_all
 from rltui.core.metrics.progress import LARGEST_STEP, numbers, served_version
 from rltui.core.metrics.series import SeriesKey, writer_of
 
 _CONCEPTS = (
-    "reward", "env_reward", "eval", "eval_cancelled", "loss", "entropy", "kl", "teacher_kl", "nll",
-    "importance_ratio", "grad_norm", "lr", "truncation", "trainable", "all_trainable", "stale", "dropped",
+    "reward", "env_reward", "eval", "loss", "entropy", "kl", "teacher_kl", "nll",
+    "importance_ratio", "grad_norm", "lr", "truncation", "trainable", "all_trainable", "cancelled", "dropped",
     "rollouts", "errors", "discarded_stale", "discarded_errored", "discarded_no_signal", "empty_batches",
     "staleness", "tokens_per_s", "wait_for_batch", "wait_for_policy",
 )  # fmt: skip
@@ -25,7 +25,7 @@ _OF_TRAINER = frozenset({"loss", "grad_norm", "lr", "entropy"})
 """The trainer writes at least one of them with every step."""
 _OF_ORCHESTRATOR = frozenset(
     {
-        "reward", "env_reward", "truncation", "trainable", "all_trainable", "stale", "dropped",
+        "reward", "env_reward", "truncation", "trainable", "all_trainable", "cancelled", "dropped",
         "rollouts", "errors", "discarded_stale", "discarded_errored", "discarded_no_signal", "staleness",
         "wait_for_policy",
     }
@@ -165,8 +165,8 @@ class RunTracks:
         """Source → name → the concepts that it says."""
         self.evals: dict[SeriesKey, Track] = {}
         """Each environment has its own."""
-        self.cancelled_evals: dict[SeriesKey, Track] = {}
-        """The share of each that was cancelled, by environment, at the steps of those that were."""
+        self.cancelled_evals: dict[str, Track] = {}
+        """Environment → the share of each that was cancelled, at the steps of those that were."""
         self.env_rewards: dict[str, LeveledTrack] = {}
         """Environment → its reward, the mean of its agents."""
         self.levels = {"reward": LeveledTrack(), "tokens_per_s": LeveledTrack()}
@@ -230,6 +230,8 @@ class RunTracks:
                     of_envs.setdefault(env_of(name), []).append(value)
                 else:
                     self._put(concept, SeriesKey(source, name), step, value)
+        for env, share in cancelled_evals(row).items():
+            self.cancelled_evals.setdefault(env, Track()).put(step, share)
         for env, rewards in of_envs.items():
             self.env_rewards.setdefault(env, LeveledTrack()).put(step, statistics.fmean(rewards))
 
@@ -243,9 +245,8 @@ class RunTracks:
         self.resumed = self._completed
 
     def _put(self, concept: str, key: SeriesKey, step: int, value: float) -> None:
-        by_environment = {"eval": self.evals, "eval_cancelled": self.cancelled_evals}.get(concept)
-        if by_environment is not None:
-            by_environment.setdefault(key, Track()).put(step, value)
+        if concept == "eval":
+            self.evals.setdefault(key, Track()).put(step, value)
             return
         (self.levels.get(concept) or self._tracks.setdefault(concept, Track())).put(step, value)
 

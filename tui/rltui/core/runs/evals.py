@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from rltui.base.values import Value
-from rltui.core.metrics.names import find_all
+from rltui.core.metrics.names import cancelled_evals, find_all
 from rltui.core.metrics.series import SeriesKey
 
 COMPONENT, SERVER = "eval", "eval-server"
@@ -164,10 +164,9 @@ def training_evals(steps: Mapping[int, Mapping[str, float]]) -> tuple[TrainingEv
     found: dict[tuple[int, str], TrainingEval] = {}
     for step in sorted(steps):
         keys = [SeriesKey("", name) for name in steps[step] if name.startswith("eval/")]
-        for key in (*find_all("eval_cancelled", keys), *find_all("eval", keys)):
-            env = key.name.split("/")[1]
-            mean = None if key.name.endswith("/cancelled/mean") else steps[step][key.name]
-            found[step, env] = TrainingEval(env=env, step=step, mean=mean)
+        means: dict[str, float | None] = dict.fromkeys(cancelled_evals(steps[step]))
+        means |= {key.name.split("/")[1]: steps[step][key.name] for key in find_all("eval", keys)}
+        found |= {(step, env): TrainingEval(env=env, step=step, mean=mean) for env, mean in means.items()}
     return tuple(found.values())
 
 

@@ -123,6 +123,7 @@ def _grammar(g: Generation, schemas: Mapping[str, ConfigSchema]) -> Grammar:
         batch_knobs=lambda _, names: derived_values.batch_knobs(names),
         bottleneck_knobs=lambda _, names: derived_values.bottleneck_knobs(names),
         learning=learning_of,
+        advice=lambda _, values_: rules.advice(values_),
     )
 
 

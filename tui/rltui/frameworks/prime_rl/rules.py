@@ -56,6 +56,14 @@ def batch_knobs(names: Names) -> BatchKnobs:
     )  # fmt: skip
 
 
+def advice(v: Values) -> Mapping[str, str]:
+    """Id of a health rule → advice for this config."""
+    evals = next((table for table in ("eval", "sft.eval") if f"{table}.cancel_on_new_checkpoint" in v), None)
+    if evals is None:
+        return {}
+    return {"evals-cancelled": f"in this config: {evals}.interval, {evals}.cancel_on_new_checkpoint = false"}
+
+
 def source_groups(v: Values, names: Names) -> dict[str, int]:
     """Name of the knob → group size of each training source; the common one if there is no source."""
     source_key = names("train_source")

@@ -12,7 +12,7 @@ from rltui.core.experiment.api import Alert, Bottleneck, HealthIssue, RollbackOf
 from rltui.core.experiment.events import entry_data
 from rltui.core.metrics.bottleneck import BottleneckKnobs, bottleneck
 from rltui.core.metrics.engine import InferenceActivity
-from rltui.core.metrics.health.findings import Finding, findings, health_issue_of, spoils
+from rltui.core.metrics.health.findings import Finding, concept_beside, findings, health_issue_of, spoils
 from rltui.core.metrics.health.rule import HealthInputs
 from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.core.metrics.learning import Learning
@@ -54,6 +54,8 @@ class RunHealth:
         self._experiment = experiment
         self.concerns: tuple[HealthIssue, ...] = ()
         """Issues as of the last refresh, the worst first."""
+        self.concept = concept_beside(())
+        """The metric to look at beside the reward."""
         self.bottleneck: Bottleneck | None = None
         self._folder, self._journal_file, self._events, self._names = folder, journal_file, events, names
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
@@ -109,6 +111,7 @@ class RunHealth:
         previous = self.concerns, self.bottleneck
         name = name_if_needed(self._experiment) if self._experiment is not None else None
         issues = findings(HealthInputs(run, self._thresholds, now, started, self.learning, name))
+        self.concept = concept_beside(issues)
         checkpoints = self._folder.checkpoints() if issues else []
         rewards = run.track("reward")
         levels = {step: rewards.around(step) for step in checkpoints}

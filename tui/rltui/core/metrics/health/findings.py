@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rltui.core import hints
@@ -31,10 +31,9 @@ def findings(case: HealthInputs) -> tuple[Finding, ...]:
     return tuple(sorted(shown, key=lambda finding: finding.symptom.severity))  # `error` is before `warning`
 
 
-def concept_beside(concerns: Sequence[HealthIssue]) -> str:
-    """The metric to look at beside the reward: the one of the worst concern, else the entropy."""
-    concepts = (RULES[issue.id].concept for issue in concerns if issue.id in RULES)
-    return next(filter(None, concepts), "entropy")
+def concept_beside(found: Iterable[Finding]) -> str:
+    """The metric to look at beside the reward: that of the worst finding that has one, else the entropy."""
+    return next(filter(None, (finding.symptom.concept for finding in found)), "entropy")
 
 
 def spoils(rule: str) -> bool:

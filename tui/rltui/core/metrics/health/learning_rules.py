@@ -146,6 +146,7 @@ def _out_of_range(case: HealthInputs, concept: str, name: str, low: float, high:
         f"the {name} between trainer and sampler has been {middle:.3g} since step {since};"
         f" expected {limits_text}",
         f"lower the learning rate; if that does not help, {BACK}",
+        concept=concept,
     )
 
 
@@ -172,6 +173,7 @@ def _no_signal(case: HealthInputs) -> Symptom | None:
             f"no learning signal since step {since} ({symptom}){why}",
             advice,
             covers=("discarded",),
+            concept=concept,
         )
     return None
 
@@ -198,6 +200,7 @@ def _distillation(case: HealthInputs) -> Symptom | None:
             since,
             f"the {noun} was {best:.3g} and is {now:.3g}",
             f"{BACK} with a lower learning rate",
+            concept=concept,
         )
     is_over = start - best > max(RISE * start, clear) or start < case.limits.teacher_near
     if is_over or len(track) < case.limits.flat_steps or "self" in case.learning.signals:
@@ -209,6 +212,7 @@ def _distillation(case: HealthInputs) -> Symptom | None:
         f" {len(track)}",
         "check that the teacher is the model that is meant and has the same tokens; the learning rate may be"
         " too low",
+        concept=concept,
     )
 
 
@@ -229,6 +233,7 @@ def _grad_norm(case: HealthInputs) -> Symptom | None:
         f"{len(spikes)} of the last {len(newest)} gradient norms are up to {max(newest):.3g}; the median"
         f" is {median:.3g}",
         f"lower the learning rate or the gradient clipping norm; if the reward falls, {BACK}",
+        concept="grad_norm",
     )
 
 
@@ -303,11 +308,11 @@ RULES = (
     HealthRule("non-finite", "trainer", _non_finite, damages=True),
     HealthRule("reward-collapse", "orchestrator", _reward_collapse, damages=True),
     HealthRule("entropy-collapse", "trainer", _entropy_collapse, damages=True),
-    HealthRule("kl", "trainer", _kl, concept="kl"),
-    HealthRule("importance-ratio", "trainer", _importance_ratio, concept="importance_ratio"),
-    HealthRule("no-signal", "orchestrator", _no_signal, concept="trainable"),
-    HealthRule("distillation", "trainer", _distillation, concept="teacher_kl", damages=True),
-    HealthRule("grad-norm", "trainer", _grad_norm, concept="grad_norm"),
+    HealthRule("kl", "trainer", _kl),
+    HealthRule("importance-ratio", "trainer", _importance_ratio),
+    HealthRule("no-signal", "orchestrator", _no_signal),
+    HealthRule("distillation", "trainer", _distillation, damages=True),
+    HealthRule("grad-norm", "trainer", _grad_norm),
     HealthRule("eval-falls", "orchestrator", _eval_falls),
     HealthRule("flat", "orchestrator", _flat, spoils=False),
 )

@@ -39,6 +39,7 @@ def _weights_lag(case: HealthInputs) -> Symptom | None:
         f"the engine serves v{version} of the weights{before}, and the trainer has done step {step}",
         f"read the lines about weights in the output of orchestrator and engine; {_other_weights(case)}",
         covers=("resume-mismatch", "kl", "importance-ratio", "staleness"),
+        concept="kl",
     )
 
 
@@ -70,6 +71,7 @@ def _resume_mismatch(case: HealthInputs) -> Symptom | None:
             "the engine probably has other weights than the checkpoint, or the optimizer lost its state:"
             f" {_other_weights(case)}",
             covers=("kl", "importance-ratio"),
+            concept=concept,
         )
     return None
 
@@ -98,6 +100,7 @@ def _discarded(case: HealthInputs) -> Symptom | None:
         f" on ({shares_text})",
         "; ".join(advice),
         covers=("staleness",) if means["stale"] >= _MUCH else (),
+        concept=next(filter(run.track, _SHOWN[worst]), ""),
     )
 
 
@@ -106,6 +109,12 @@ _AGAINST: dict[Discard, str] = {
     "errored": f"read the failed ones ({hints.ROLLOUTS_ALL()}), and the output of the environment",
     "no signal": "use tasks of medium difficulty, or larger groups",
 }
+_SHOWN: dict[Discard, tuple[str, ...]] = {
+    "stale": ("discarded_stale", "cancelled", "dropped"),
+    "errored": ("discarded_errored", "errors"),
+    "no signal": ("discarded_no_signal", "all_trainable"),
+}
+"""Concepts that show how many, the first that the run has."""
 
 
 def _shares(case: HealthInputs, step: int) -> dict[Discard, float]:
@@ -120,9 +129,9 @@ def _shares(case: HealthInputs, step: int) -> dict[Discard, float]:
     if case.run.track("discarded_stale").at(step) is not None:
         stale, errored, silent = map(value, ("discarded_stale", "discarded_errored", "discarded_no_signal"))
     else:
-        stale, errored, silent = value("stale"), value("errors"), 0.0
+        stale, errored, silent = value("cancelled"), value("errors"), 0.0
         dropped, kept = (case.run.track(concept).at(step) or 0.0 for concept in ("dropped", "rollouts"))
-        if case.run.track("stale").at(step) is None and dropped > 0 and math.isfinite(dropped + kept):
+        if case.run.track("cancelled").at(step) is None and dropped > 0 and math.isfinite(dropped + kept):
             stale = dropped / (dropped + max(kept, 0.0))
         if case.run.track("all_trainable").at(step) is not None:
             silent = max(0.0, 1 - value("all_trainable") - stale - errored)
@@ -143,6 +152,7 @@ def _truncation(case: HealthInputs) -> Symptom | None:
         f"{100 * track.values[-1]:.0f} % of the rollouts have hit the length limit since step {since}",
         "cut-off answers get unreliable rewards; allow more tokens, or check"
         " that the policy still ends its answers",
+        concept="truncation",
     )
 
 
@@ -156,6 +166,7 @@ def _staleness(case: HealthInputs) -> Symptom | None:
         since,
         f"since step {since}, rollouts have been sampled with weights {track.values[-1]:.3g} updates old",
         "keep fewer rollouts in flight, or let inference run fewer steps ahead",
+        concept="staleness",
     )
 
 
@@ -169,8 +180,7 @@ def _above(track: Track, edge: float, steps: int) -> int | None:
 
 def _evals_cancelled(case: HealthInputs) -> Symptom | None:
     """Is each evaluation of an environment cancelled by the next checkpoint?"""
-    for key, cancelled in case.run.cancelled_evals.items():
-        env = key.name.split("/")[1]
+    for env, cancelled in case.run.cancelled_evals.items():
         complete_steps = (
             track.steps[-1]
             for other, track in case.run.evals.items()
@@ -185,8 +195,7 @@ def _evals_cancelled(case: HealthInputs) -> Symptom | None:
             steps[0],
             f"the last {len(steps)} evaluations on {plain_text(env)} were cancelled by the next checkpoint,"
             f" since step {steps[0]}",
-            "evaluate less often (eval.interval) or fewer examples; or let each finish, and the trainer wait"
-            " for it (eval.cancel_on_new_checkpoint = false)",
+            "evaluate less often, or fewer examples; or let each finish, and the trainer wait for it",
         )
     return None
 
@@ -210,6 +219,7 @@ def _throughput(case: HealthInputs) -> Symptom | None:
         since,
         f"{newest[-1]:,.0f} tokens/s since step {since}, down from {best.value:,.0f} around step {best.step}",
         "check for other load on this machine and its disks, and for longer rollouts",
+        concept="tokens_per_s",
     )
 
 
@@ -255,13 +265,13 @@ def _no_step(case: HealthInputs) -> Symptom | None:
 
 
 RULES = (
-    HealthRule("weights-lag", "orchestrator", _weights_lag, concept="kl"),
-    HealthRule("resume-mismatch", "trainer", _resume_mismatch, concept="kl"),
-    HealthRule("discarded", "orchestrator", _discarded, concept="stale", spoils=False),
-    HealthRule("truncation", "orchestrator", _truncation, concept="truncation", spoils=False),
-    HealthRule("staleness", "orchestrator", _staleness, concept="staleness", spoils=False),
-    HealthRule("evals-cancelled", "trainer", _evals_cancelled, concept="eval_cancelled", spoils=False),
-    HealthRule("throughput", "trainer", _throughput, concept="tokens_per_s", spoils=False),
+    HealthRule("weights-lag", "orchestrator", _weights_lag),
+    HealthRule("resume-mismatch", "trainer", _resume_mismatch),
+    HealthRule("discarded", "orchestrator", _discarded, spoils=False),
+    HealthRule("truncation", "orchestrator", _truncation, spoils=False),
+    HealthRule("staleness", "orchestrator", _staleness, spoils=False),
+    HealthRule("evals-cancelled", "trainer", _evals_cancelled, spoils=False),
+    HealthRule("throughput", "trainer", _throughput, spoils=False),
     HealthRule("empty-batches", "orchestrator", _empty_batches),
     HealthRule("no-step", "trainer", _no_step, spoils=False),
 )

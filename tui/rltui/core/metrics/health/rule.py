@@ -35,6 +35,8 @@ class Symptom(NamedTuple):
     severity: HealthSeverity = "warning"
     covers: tuple[RuleId, ...] = ()
     """Rules that tell a part of the same trouble, which is told once."""
+    concept: str = ""
+    """The metric to look at beside the reward; empty: the entropy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,6 @@ class HealthRule:
     role: Literal["trainer", "orchestrator"]
     """Whose trouble it is."""
     find: Callable[[HealthInputs], Symptom | None]
-    concept: str = ""
-    """The metric to look at beside the reward; empty: the entropy."""
     spoils: bool = True
     """The weights trained since then are worse than the earlier ones. They are not where the run is slow, nor
     where answers are cut off: the reward may rise all the while.
