@@ -368,7 +368,9 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     query = _normalized(name)
     plain = {_normalized(candidate): candidate for candidate in names}
     if "." in query:
-        plain = {key: candidate for key, candidate in plain.items() if _ends_alike(query, key)}
+        ends = {_last(key) for key in plain}
+        alike = {end for end in ends if _ends_alike(_last(query), end)}
+        plain = {key: candidate for key, candidate in plain.items() if _last(key) in alike}
     matches = difflib.get_close_matches(query, plain, n=1, cutoff=_CLOSE)
     return plain[matches[0]] if matches else None
 
@@ -389,11 +391,16 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return f"did you mean {match}?" if match else ""
 
 
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
 def _ends_alike(one: str, other: str) -> bool:
     import difflib
 
-    last = one.rpartition(".")[2], other.rpartition(".")[2]
-    return difflib.SequenceMatcher(None, *last).ratio() >= _CLOSE_KEY
+    matcher = difflib.SequenceMatcher(None, one, other)
+    bounds = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)  # each closer, and slower
+    return all(ratio() >= _CLOSE_KEY for ratio in bounds)
 
 
 def _normalized(name: str) -> str:

@@ -348,7 +348,9 @@ class FileRewrite:
         """A table that has lost its keys stays if it means something by itself."""
         for path in sorted(self._tables.values(), key=len):
             data, name = self.data, dotted(path)
-            if any(isinstance(key, int) for key in path) or value_at(data, name) is not None:
+            if any(isinstance(key, int) for key in path) or not schema.has(name):
+                continue
+            if value_at(data, name) is not None:
                 continue
             values = schema.read(data, role=self._role, hints=SchemaHints(configs.FREE)).values
             if values.get(name, "") is None:

@@ -59,7 +59,7 @@ class RunHealth:
         self.bottleneck: Bottleneck | None = None
         self._folder, self._journal_file, self._events, self._names = folder, journal_file, events, names
         self._thresholds, self._knobs = Thresholds(), BottleneckKnobs()
-        self.learning = Learning()
+        self._learning = Learning()
         """What the run learns from, by its config."""
         self._advice: Mapping[str, str] = {}
         self._rate: tuple[str, float] | None = None
@@ -79,13 +79,13 @@ class RunHealth:
         knobs: BottleneckKnobs,
         advice: Mapping[str, str],
         rate: tuple[str, float] | None = None,
-        learning: Learning | None = None,
+        learning: Learning = Learning(),
     ) -> None:
         """Use the knobs of this config, its framework's advice by rule, the knob and value of the learning
         rate, and what it learns from, from the next refresh on.
         """
         self._knobs, self._advice, self._rate = knobs, advice, rate
-        self.learning = learning or Learning()
+        self._learning = learning
 
     def add_activities(self, activities: Iterable[InferenceActivity]) -> None:
         servers = list(activities)
@@ -110,7 +110,7 @@ class RunHealth:
         """
         previous = self.concerns, self.bottleneck
         name = name_if_needed(self._experiment) if self._experiment is not None else None
-        issues = findings(HealthInputs(run, self._thresholds, now, started, self.learning, name))
+        issues = findings(HealthInputs(run, self._thresholds, now, started, self._learning, name))
         self.concept = concept_beside(issues)
         checkpoints = self._folder.checkpoints() if issues else []
         rewards = run.track("reward")
