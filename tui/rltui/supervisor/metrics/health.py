@@ -79,13 +79,13 @@ class RunHealth:
         knobs: BottleneckKnobs,
         advice: Mapping[str, str],
         rate: tuple[str, float] | None = None,
-        learning: Learning = Learning(),
+        learning: Learning | None = None,
     ) -> None:
         """Use the knobs of this config, its framework's advice by rule, the knob and value of the learning
         rate, and what it learns from, from the next refresh on.
         """
         self._knobs, self._advice, self._rate = knobs, advice, rate
-        self._learning = learning
+        self._learning = learning or Learning()
 
     def add_activities(self, activities: Iterable[InferenceActivity]) -> None:
         servers = list(activities)
