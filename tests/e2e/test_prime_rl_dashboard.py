@@ -111,13 +111,13 @@ def test_a_run_is_entered_shown_and_taken_back(box: Box) -> None:
     )
     try:
         terminal.wait_for("one")
-        for key, shown in (
-            ("5", {**place, "step": 3, "episode": "e3000"}),
-            ("9", {**place, "tab": "metrics", "step": 4}),
-            ("4", {"run": "out", "tab": "metrics"}),
+        for key, selected, shown in (
+            ("5", "Sample 1 of", {**place, "step": 3, "episode": "e3000"}),
+            ("9", "/checkpoints/step_4", {**place, "tab": "metrics", "step": 4}),
+            ("4", "Metrics", {"run": "out", "tab": "metrics"}),
         ):
             terminal.press(key)
-            terminal.wait_for({"5": "Rollouts", "9": "Checkpoints", "4": "Metrics"}[key])
+            terminal.wait_for(selected)
             terminal.press("O")
             terminal.wait_for("Shown in the dashboard (1 tab)")
             assert tab.shown().items() >= shown.items()
