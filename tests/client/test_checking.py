@@ -215,7 +215,7 @@ def test_a_config_that_is_only_looked_at_gets_no_key(
     assert "Authorization" not in sent[0]
     (problem,) = (item for item in result.problems if (item.key or "").endswith("teacher.base_url"))
     end = (
-        "only a start sends it the one in SECRET"
+        "a check does not send it the one in SECRET"
         if key
         else "set SECRET in the shell that starts the experiment"
     )

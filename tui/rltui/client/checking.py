@@ -291,7 +291,7 @@ def _memory(
 
 def _dead_servers(run: _Run) -> tuple[tuple[Problem, ...], tuple[Blocker, ...]]:
     """A warning at the key of each server of others that cannot be used, and a blocker with what helps; a
-    hint where only a start can tell.
+    hint where a check cannot tell.
     """
     is_here = run.layout.run_here == run.layout.automatic
     servers = [server for server in run.framework.servers.further(run.files) if is_here or not server.is_here]

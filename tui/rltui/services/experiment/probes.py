@@ -144,7 +144,7 @@ def judged_servers(
     def judged(address: ServerAddress) -> tuple[ServerAddress, ServerState, str | None]:
         variable, answer = address.key_variable, query_server(address, "")
         if answer.status in (401, 403) and address.is_open and os.environ.get(variable):
-            reason = f"the server requires an API key; only a start sends it the one in {variable}"
+            reason = f"the server requires an API key; a check does not send it the one in {variable}"
             return address, "unknown", reason
         return address, *judge_server(address, answer, key_is_set=False)
 
