@@ -218,13 +218,14 @@ class FileRewrite:
         self, path: Path, data: Mapping[str, Any], step: _Step, used: Collection[str], *, is_unknown: bool
     ) -> Change | None:
         """The change that says most about a key."""
+        names = self._names(path)
         found = [
             change
             for change in step.changes
             if change.acts
             and (is_unknown or change.always or not change.to)
             and change.key not in used
-            and depth_below(self._names(path), change.key) is not None
+            and depth_below(names, change.key) is not None
             and all(value_at(data, name) == value for name, value in change.when.items())
         ]
         return max(found, key=lambda change: (len(change.key), bool(change.when)), default=None)
