@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +61,26 @@ def test_of_a_machine_that_is_reached_in_another_way_it_is_said_what_to_do(page:
     with pytest.raises(RltuiError, match=f"port {page} of pod cannot be reached from here") as raised:
         Forwards(RemoteMachine("pod", ("kubectl", "exec", "pod", "--", "sh", "-c"))).port(page)
     assert raised.value.hint.endswith(f"once it leads to port {page} of pod")
+
+
+def test_who_leaves_does_not_wait_for_a_machine_that_does_not_answer(tmp_path: Path, page: int) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\ntouch {tmp_path}/called\nexec sleep 60\n")
+    ssh.chmod(0o700)
+    forwards = Forwards(RemoteMachine("gpubox", (str(ssh),)))
+    errors: list[RltuiError] = []
+
+    def ask() -> None:
+        with pytest.raises(RltuiError) as raised:
+            forwards.port(page)
+        errors.append(raised.value)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    retry_until((tmp_path / "called").exists)
+    closing = threading.Thread(target=forwards.close)
+    closing.start()
+    closing.join(timeout=5)
+    assert not closing.is_alive()
+    asking.join(timeout=5)
+    assert [error.title for error in errors] == [f"port {page} of gpubox cannot be reached from here"]

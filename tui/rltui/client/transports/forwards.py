@@ -21,6 +21,7 @@ class Forwards:
     def __init__(self, host: RemoteMachine) -> None:
         self._host = host
         self._lock = threading.Lock()
+        self._closing = threading.Event()
         self._programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
         """Port there → the program that forwards it, and its port here."""
 
@@ -59,12 +60,15 @@ class Forwards:
         while program.poll() is None and time.monotonic() < deadline:
             if not _is_free(own_port):
                 return program
-            time.sleep(_POLL_S)
+            if self._closing.wait(_POLL_S):
+                break
         program.kill()
         program.wait()
         return None
 
     def close(self) -> None:
+        """For good; who still waits for a port gets none."""
+        self._closing.set()
         with self._lock:
             programs, self._programs = self._programs, {}
         for port, (program, own_port) in programs.items():
