@@ -30,7 +30,10 @@ def test_what_goes_wrong_with_agents_of_a_game_is_told_once_with_its_knobs(
     discarded = retry_until(lambda: concern(box, "discarded"))
     assert "(62 % stale, 8 % errored" in discarded["evidence"]
     assert "(orchestrator.max_off_policy_steps" in discarded["advice"]
+    stale = box.json("metrics", "stale")["series"]
+    assert [(series["name"], series["values"][-1]) for series in stale] == [("train/discarded/stale", 0.625)]
     status = box.status()
+    assert status["progress"]["beside"]["title"] == "discarded: stale"
     assert abs(status["reward"] - 0.5) < 1e-6, "the mean of two rivals; a judge does not count"
     assert status["progress"]["served"] >= status["step"] - 2
     assert "engine serves v" in box.run("status").stdout
