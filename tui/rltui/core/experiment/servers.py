@@ -107,7 +107,7 @@ def reachable_host(host: str) -> str:
 
 
 def port_of(url: str) -> int:
-    """Port of an address that `server_url` made."""
+    """Port of an http or https address, by its scheme where it names none."""
     parsed_url = urlsplit(url)
     return parsed_url.port or (443 if parsed_url.scheme == "https" else 80)
 
