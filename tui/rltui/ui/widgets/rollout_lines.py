@@ -33,8 +33,10 @@ _LABEL, _COUNT = 8, 5
 _FIGURE, _TOKENS, _TURNS, _GROUP = 7, 7, 4, 9
 _SAMPLES = SAMPLES.named(("reward", "advantage", "out", "turns", "group", "agents"), is_brief=True)
 _HEADINGS = {"advantage": "advant.", "out": "tokens", "turns": "turn"}
-_MIDDLE, _WIDE = 40, 60
-"""A sample's line of this width has its turns and its end too; of that, its advantage and its environment."""
+_MIDDLE, _WIDE, _WIDEST = 40, 60, 90
+"""A sample's line of the first width has its turns and its end, too; of the second its advantage and its
+environment; of the third its end and its group beside several agents.
+"""
 
 
 _TALL_BINS, _TALL_ROWS = 9, 4
@@ -144,25 +146,24 @@ def sample_heading(width: int, *, has_agents: bool = False) -> Content:
     for column, cells, _ in _sample_columns(width, has_agents=has_agents):
         title = _HEADINGS.get(column.name, column.name)
         fragments.append(f"  {title:<{-cells}}  " if cells < 0 else title.rjust(cells))
-    fragments += ["ended"] if width >= (_WIDE if has_agents else _MIDDLE) else []
+    fragments += ["ended"] if width >= (_WIDEST if has_agents else _MIDDLE) else []
     return Content.styled(truncate("".join(fragments), width), FAINT)
 
 
 def _sample_columns(width: int, *, has_agents: bool) -> list[tuple[Column[ListedSample], int, str]]:
     """Columns with their cells, negative where a text is aligned at the left, and their styles.
 
-    A narrow list of samples with several agents has them in place of the group and the end.
+    A list of samples with several agents has them in place of the group and the end, unless it is very wide.
     """
     reward, advantage, tokens, turns, group, agents = _SAMPLES
-    columns = [(reward, _FIGURE, ""), (tokens, _TOKENS, "")]
+    columns = [(reward, _FIGURE, "")]
+    columns += [(advantage, _FIGURE + 1, FAINT)] if width >= _WIDE else []
+    columns.append((tokens, _TOKENS, ""))
     columns += [(turns, _TURNS + 1, "")] if width >= _MIDDLE else []
-    if has_agents and width < _WIDE:
+    if has_agents and width < _WIDEST:
         room = width - sum(cells for _, cells, _ in columns) - 7  # signs before, spaces around it
         return [*columns, (agents, -max(_GROUP, room), "")]
-    columns.append((group, -_GROUP, FAINT))
-    if width >= _WIDE:
-        columns.insert(1, (advantage, _FIGURE + 1, FAINT))
-    return columns
+    return [*columns, (group, -_GROUP, FAINT)]
 
 
 def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -> Content:
@@ -180,7 +181,7 @@ def sample_line(sample: Sample, width: int, *, is_flat: bool, is_marked: bool) -
             fragments.append((text.rjust(cells), style))
     fragments += [(f"{FAILED.text} ", f"bold {STYLES['bad']}")] if sample.failed else []
     fragments += [(f"{TRUNCATED.text} ", STYLES["busy"])] if sample.truncated else []
-    fragments += [clean_line(sample.stop)] if width >= (_WIDE if sample.agents else _MIDDLE) else []
+    fragments += [clean_line(sample.stop)] if width >= (_WIDEST if sample.agents else _MIDDLE) else []
     line = Content.assemble(*fragments)
     for text in (sample.agents, sample.env):  # the first that there is room for
         more = Content.styled(f"  {clean_line(text)}", FAINT)
