@@ -111,6 +111,8 @@ def test_a_teacher_of_this_machine_is_served_by_a_part(box: Box, generation: Nam
     prime.done("restart", "-c", "trainer", "--yes")
     prime.wait_for_steps("trainer", 2, attempt=2)
     assert (prime.pid("teacher"), prime.attempt("teacher")) == (teacher, 1), "it stays warm"
+    facts = retry_until(lambda: box.component("teacher")["facts"])
+    assert not [fact for fact in facts if "weights" in fact], "those of the policy are not its own"
     prime.kill(teacher)
     retry_until(lambda: events(box, "teacher (external) is down"), timeout_s=30)
     (server,) = box.status()["servers"]

@@ -74,6 +74,8 @@ class Observation:
         """Inference server → its last activity, while it lives."""
         self._engines: set[str] = set()
         """Inference servers that have ever reported it."""
+        self._on_request = setup.parts.difference(setup.components)
+        """Components whose engine, such as a teacher's, never has the weights of the policy."""
         self.resume_step = self.folder.latest_checkpoint()
         """Checkpoint that jobs started from now on continue from; `None`: the beginning."""
         self.run_id = ""
@@ -90,7 +92,7 @@ class Observation:
         self.follow(component, log)
         self.sampler.started(component, attempt)
         self.progress.attempt_started(
-            component, is_of_policy=component in self._setup.run_jobs | self._engines
+            component, is_of_policy=component in self._setup.run_jobs | self._engines - self._on_request
         )
 
     def attempt_ended(self, component: str) -> None:
@@ -135,15 +137,18 @@ class Observation:
             else ()
         )
         load = activity.facts if activity is not None else ()
-        served = self.progress.series.served if component in self.activities else None
+        has_weights = component in self.activities.keys() - self._on_request
+        served = self.progress.series.served if has_weights else None
         weights = () if served is None else (f"weights v{served}",)
         return (*self.progress.title_details(component), *waits, *weights, *load)
 
     def requests(self) -> int | None:
-        """Requests that the inference servers work on; `None` where no server reports them."""
+        """Requests that the policy's servers work on; `None` where no server reports them."""
         if not self.activities:
             return None
-        return sum(activity.requests for activity in self.activities.values())
+        return sum(
+            activity.requests for name, activity in self.activities.items() if name not in self._on_request
+        )
 
     # --- where it goes on ---------------------------------------------------------------------------------
 

@@ -146,7 +146,8 @@ class Servers:
         )
         if exposition is not None and activity is not None:
             self._observation.sampler.engine(server.id, exposition)
-        self._observation.set_activity(server.id, activity)
+        if not server.address.needed_for:  # a component that serves a teacher is asked itself
+            self._observation.set_activity(server.id, activity)
         previous, server.answer = server.state, answer
         server.facts = activity.facts if activity is not None else ()
         is_changed = (state, reason) != (server.state, server.reason)
