@@ -55,6 +55,13 @@ def test_a_narrow_list_of_samples_has_the_rewards_of_agents_in_place_of_the_grou
     assert "a 0.1, b 0.7" in line
     assert "g7" not in line
     assert "agents" in sample_heading(46, has_agents=True).plain
+    assert sample_heading(66, has_agents=True).plain.split()[-1] == "agents", "at 200 columns, too"
+    assert sample_line(sample, 66, is_flat=False, is_marked=False).plain.split()[-4:] == [
+        "a",
+        "0.1,",
+        "b",
+        "0.7",
+    ]
     wide = sample_line(sample, 140, is_flat=False, is_marked=False).plain
     assert "g7" in wide
     assert wide.rstrip().endswith("a 0.1, b 0.7")
