@@ -348,10 +348,10 @@ class FileRewrite:
     def _keep_tables(self, schema: ConfigSchema) -> None:
         """A table that has lost its keys stays if it means something by itself."""
         for path in sorted(self._tables.values(), key=len):
-            data, name = self.data, dotted(path)
+            name = dotted(path)
             if any(isinstance(key, int) for key in path) or not schema.has(name):
                 continue
-            if value_at(data, name) is not None:
+            if value_at(data := self.data, name) is not None:
                 continue
             values = schema.read(data, role=self._role, hints=SchemaHints(configs.FREE)).values
             if values.get(name, "") is None:
