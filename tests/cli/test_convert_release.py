@@ -187,6 +187,22 @@ def test_an_old_config_in_a_new_checkout_is_met_with_the_command(
     assert command not in shown(["check", "rl.toml"])
 
 
+@pytest.mark.slow
+def test_the_file_of_one_program_is_taken_by_its_own_model(
+    config: Path, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inference has the same keys in C and D; the other programs tell which of them a checkout is."""
+    monkeypatch.chdir(config.parent)
+    box = make(config.parent / "prime-rl", AUTUMN)
+    model = "from pydantic import BaseModel\n\nclass {}Config(BaseModel):\n    {}\n"
+    box.write(model.format("Trainer", "enable_token_export: bool = True"), "prime_rl/configs/trainer.py")
+    box.write(model.format("Inference", "vllm: dict[str, str] = {}"), "prime_rl/configs/inference.py")
+    (config.parent / "infer.toml").write_text((DATA / "era_a" / "infer.toml").read_text())
+    report = cli.json("convert", "--to", "prime-rl@C", "infer.toml", "--plan")
+    assert report["validator"].endswith("own validators")
+    assert report["compared"]["after"] == f"the models of {box.root}"
+
+
 def test_completion_offers_the_releases(cli: CommandLine) -> None:
     words = dict(conversion_targets("prime-rl@", {}))
     assert words == {f"prime-rl@{known.name}": known.title for known in migration.RELEASES}

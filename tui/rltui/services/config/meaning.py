@@ -5,13 +5,12 @@ of them is near, and the shipped schemas stand in for the others.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from rltui.core.config.equivalence import Resolved, equivalence
 from rltui.core.config.report import Equivalence
-from rltui.core.config.schema import ConfigSchema
 from rltui.errors import ConfigError
 from rltui.frameworks.base import Framework
 from rltui.frameworks.inputs import ConfigFiles
@@ -63,11 +62,11 @@ class Meanings:
         framework = self._framework(self._migration.reader(files, release))
         for folder in _checkouts(framework, [Path(file.path) for file in files.values()], workspace):
             models = self._models(framework, folder)
-            found = self._release(models, files)
+            found = self._migration.of_schemas(models.informed([]).given.schemas)
             if found is not None and found.name == release.name:
                 yield folder, models
             else:
-                self.reason = models.reason
+                self.reason = models.reason if found is None else f"{folder} is {found.label}"
 
     def shipped(self, files: ConfigFiles, release: ConfigRelease) -> Framework:
         """The framework that reads the files, with the schemas of a release that come with rltui."""
@@ -77,12 +76,6 @@ class Meanings:
     def close(self) -> None:
         """End what was started."""
         self._ends.close()
-
-    def _release(self, models: FrameworkModels, roles: Iterable[str]) -> ConfigRelease | None:
-        """The one whose schemas are most like those of the checkout."""
-        schemas = models.schemas([])
-        near = {role: ConfigSchema(schemas[role]) for role in roles if role in schemas}
-        return self._migration.of_schemas(near)
 
     def _models(self, framework: Framework, folder: Path) -> FrameworkModels:
         models = self._asked.get((framework.id, folder))
