@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,8 @@ def test_each_key_goes_where_the_release_has_it(case: Path, to: str) -> None:
     assert described(file) == expected.read_text()
     assert misfits(file, to) == case.name.count("everything")
     assert migrate([again(file)], to).files[0].text == file.text, "it is for that release already"
+    of_windows = [replace(one, content=one.content.replace(b"\n", b"\r\n")) for one in files]
+    assert migrate(of_windows, to).files[0].text == file.text.replace("\n", "\r\n")
 
 
 @in_each_case

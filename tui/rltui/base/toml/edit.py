@@ -271,13 +271,13 @@ def _into_section(text: str, section: TomlSection, path: KeyPath, value: TomlVal
         return _insert_line(text, own_comment.end() - 1 if own_comment else section.end, line)
     opening = _LEADING_COMMENT.match(text, section.end)
     offset = opening.end() if opening else section.end
-    newline = _newline(text)
+    newline = newline_of(text)
     gap = newline if text[offset:].strip() else ""
     return text[:offset] + line + newline + gap + text[offset:]
 
 
 def _new_table(text: str, sections: list[TomlSection], path: KeyPath, value: TomlValue) -> str:
-    parent, newline = path[:-1], _newline(text)
+    parent, newline = path[:-1], newline_of(text)
     element, header = _element_and_header(sections, path)
     block = f"[{format_key(header)}]{newline}{format_key(path[-1:])} = {format_value(value)}"
     inside = [section for section in sections if section.path[: len(element)] == element]
@@ -326,14 +326,15 @@ def _no_element(elements: list[KeyPath], path: KeyPath, array: KeyPath) -> Confi
 
 def _insert_line(text: str, offset: int, line: str) -> str:
     """Insert a line after the one that `offset` lies in."""
-    newline = _newline(text)
+    newline = newline_of(text)
     end = text.find("\n", offset)
     if end < 0:
         return text + newline + line
     return text[: end + 1] + line + newline + text[end + 1 :]
 
 
-def _newline(text: str) -> str:
+def newline_of(text: str) -> str:
+    """Return the end of its first line."""
     first = text.find("\n")
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 

@@ -77,18 +77,18 @@ def with_inline_tables(text: str, wanted: Callable[[KeyPath], TomlValue]) -> str
 def nested(text: str, table: str) -> str:
     """The same content below a table: a file that is to be a part of another."""
     sections = scan(text)
-    out, offset = [], 0
+    out, offset, newline = [], 0, edit.newline_of(text)
     first = min((entry.start for entry in sections[0].entries), default=None)
     if first is not None:
         start = _lines(text, first, first)[0]
-        out.append(f"{text[:start]}[{table}]\n")
+        out.append(f"{text[:start]}[{table}]{newline}")
         offset = start
     for section in sections[1:]:
         keys = text[section.start : section.end].strip("[] \t")
         out.append(text[offset : section.start] + _header(f"{table}.{keys}", section))
         offset = section.end
     out.append(text[offset:])
-    return "".join(out) if len(out) > 1 else f"{text.rstrip()}\n[{table}]\n".lstrip("\n")
+    return "".join(out) if len(out) > 1 else f"{text.rstrip()}{newline}[{table}]{newline}".lstrip("\r\n")
 
 
 def unnested(text: str, table: str) -> str:
@@ -207,8 +207,10 @@ def _with_table(text: str, beside: KeyPath, path: KeyPath) -> str | None:
     end = _lines(text, section.start, max([section.end, *(entry.value_end for entry in section.entries)]))[1]
     arrays = {other.path[:-1] for other in sections if other.is_element}
     header = format_key(_header_keys(parent, arrays))
-    start = text[:end] if text[:end].endswith("\n") else f"{text[:end]}\n"
-    return f'{start}\n[{header}]\n{format_key(path[-1:])} = "?"\n{text[end:]}'
+    newline = edit.newline_of(text)
+    start = text[:end] if text[:end].endswith("\n") else f"{text[:end]}{newline}"
+    lines = ("", f"[{header}]", f'{format_key(path[-1:])} = "?"', text[end:])
+    return start + newline.join(lines)
 
 
 def _without(text: str, path: KeyPath, *, keeps_heading: bool) -> tuple[str, str, str]:

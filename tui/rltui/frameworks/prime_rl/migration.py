@@ -165,7 +165,8 @@ def _merged(files: Sequence[ConfigFile], target: ConfigRelease) -> MigratedFile:
     """The files of the three programs as one, with what is the same for all at its top."""
     by_role = {file.role: file for file in files}
     parts = [by_role[role] for role in reversed(configs.PARTS) if role in by_role]
-    text = "\n".join(f"{nested(file.text, file.role).rstrip()}\n" for file in parts)
+    newline = edit.newline_of(parts[0].text)
+    text = newline.join(f"{nested(file.text, file.role).rstrip()}{newline}" for file in parts)
     path = f"{parts[0].path.rpartition('/')[0]}/rl.toml"
     work = FileRewrite("rl", edit.parse(text, path))
     work.share([file.role for file in parts], RELEASES[0].day)

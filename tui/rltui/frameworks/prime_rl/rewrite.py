@@ -122,7 +122,7 @@ class FileRewrite:
             for key in self.keys
             if key.old is not None and key.old != key.new
         }
-        data = self.data
+        data, newline = self.data, edit.newline_of(text)
         text = rearranged(text, moves)
         while empty := [table for table in empty_headers(text) if value_at(data, format_key(table)) is None]:
             text = without_header(text, empty[0])
@@ -130,7 +130,7 @@ class FileRewrite:
         leaves, wanted = deep_leaves(edit.parse(text, path)), deep_leaves(data)
         for key, (_, value) in changed_keys(leaves, wanted).items():
             if value == {}:
-                text = f"{text.rstrip()}\n\n[{key}]\n"
+                text = f"{text.rstrip()}{newline}{newline}[{key}]{newline}"
             elif leaves.get(key) != {}:
                 text = edit.edit(text, {key: value})
         if changed_keys(deep_leaves(edit.parse(text, path)), wanted):
