@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from rltui.base.toml import edit
+from rltui.base.toml.scan import BOM
 from rltui.base.toml.values import format_value
 from rltui.core.config.data import apply_edits, leaves
 from rltui.errors import ConfigError
@@ -72,8 +73,9 @@ def test_each_key_goes_where_the_release_has_it(case: Path, to: str) -> None:
     assert described(file) == expected.read_text()
     assert misfits(file, to) == case.name.count("everything")
     assert migrate([again(file)], to).files[0].text == file.text, "it is for that release already"
-    of_windows = [replace(one, content=one.content.replace(b"\n", b"\r\n")) for one in files]
-    assert migrate(of_windows, to).files[0].text == file.text.replace("\n", "\r\n")
+    of_windows = [replace(one, content=BOM.encode() + one.content.replace(b"\n", b"\r\n")) for one in files]
+    text = file.text.replace("\n", "\r\n")
+    assert migrate(of_windows, to).files[0].text == (text if len(files) > 1 else BOM + text)
 
 
 @in_each_case

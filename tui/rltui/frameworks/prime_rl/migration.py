@@ -13,6 +13,7 @@ from datetime import date
 
 from rltui.base.toml import edit
 from rltui.base.toml.rearrange import nested, unnested
+from rltui.base.toml.scan import BOM
 from rltui.core.config.schema import ConfigSchema
 from rltui.errors import ConfigError
 from rltui.frameworks.inputs import ConfigFile, Parsed
@@ -149,7 +150,9 @@ def _migrated(
 ) -> MigratedFile:
     """Convert one file. `is_overlay`: it changes values of another file, and leaves others as they are."""
     is_part = file.role in configs.PARTS
-    text = nested(file.text, file.role) if is_part else file.text
+    mark = BOM if file.text.startswith(BOM) else ""
+    content = file.text.removeprefix(mark)
+    text = nested(content, file.role) if is_part else content
     work = FileRewrite(file.role, edit.parse(text, file.path), is_overlay=is_overlay)
     work.advance(source.day, target.day)
     if is_part:
@@ -157,7 +160,7 @@ def _migrated(
     changed = work.text(text, file.path)
     if is_part:
         changed = unnested(changed, file.role)
-    new_text = changed if work.is_changed else file.text
+    new_text = mark + changed if work.is_changed else file.text
     return MigratedFile(file.path, file.role, (file,), new_text, work.report())
 
 
@@ -166,7 +169,8 @@ def _merged(files: Sequence[ConfigFile], target: ConfigRelease) -> MigratedFile:
     by_role = {file.role: file for file in files}
     parts = [by_role[role] for role in reversed(configs.PARTS) if role in by_role]
     newline = edit.newline_of(parts[0].text)
-    text = newline.join(f"{nested(file.text, file.role).rstrip()}{newline}" for file in parts)
+    contents = (nested(file.text.removeprefix(BOM), file.role) for file in parts)
+    text = newline.join(f"{content.rstrip()}{newline}" for content in contents)
     path = f"{parts[0].path.rpartition('/')[0]}/rl.toml"
     work = FileRewrite("rl", edit.parse(text, path))
     work.share([file.role for file in parts], RELEASES[0].day)
