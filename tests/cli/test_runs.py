@@ -136,7 +136,7 @@ def test_old_ones_go_by_a_rule_and_come_back(place: Path, cli: CommandLine) -> N
     assert plan["frees_bytes"] == sum(each["bytes"] for each in plan["go"]) > 0
     assert (place / "out" / "low").is_dir()
     text = cli("runs", "prune", "group:sweep", "--keep-tag", "paper", "--yes")
-    assert text.startswith("s1 in the trash; to restore: rltui runs restore RUN; to free ")
+    assert text.startswith("s1 in the trash; to restore: rltui runs restore s1; to free ")
     assert "rm" not in cli("runs", "rm", "low", "--yes")
     (s1,) = (each for each in cli.json("runs", "trash") if each["name"] == "s1")
     assert Path(s1["folder"]).is_dir()

@@ -66,7 +66,8 @@ def put_into_trash(
     require_consent(verb, arguments, "move them to the trash?")
     entries = [organize.trash(index, row, with_others=True) for row in rows]
     total = size_text(sum(sizes.values()))
-    back = f"to restore: {hints.RESTORE(run='RUN')}; to free {total}: {hints.TRASH_EMPTY}"
+    restore = hints.RESTORE(run=entries[0].name if len(entries) == 1 else "RUN")
+    back = f"to restore: {restore}; to free {total}: {hints.TRASH_EMPTY}"
     return print_runs(entries, [f"{names_text(entries)} in the trash; {back}"], arguments)
 
 
