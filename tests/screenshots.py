@@ -199,8 +199,8 @@ def write_scenario(scenario: Path, holders: Mapping[str, int | None], trainer_gi
 
 def status(name: str) -> Any:
     """Status of an experiment, as `rltui status --json` has it."""
-    from rltui.cli.status_text import read_status
     from rltui.client import launch
+    from rltui.client.statuses import read_status
 
     return read_status(launch.choose(name))
 

@@ -24,9 +24,10 @@ from tests.fakes.past_run import write_attempt
 from tests.supervisor.conftest import CONFIG, enter
 
 from rltui import paths
-from rltui.cli import main, status_text
+from rltui.cli import main
 from rltui.cli.commands import status as status_command
 from rltui.cli.completion import candidates
+from rltui.client import statuses
 from rltui.client.local_runs import LocalRuns
 from rltui.core.experiment.api import Down, Status
 from rltui.core.experiment.states import ComponentState, EntryState, Reason
@@ -272,7 +273,7 @@ def root(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     lock = scheduler_lock()
     assert lock.acquire()
     monkeypatch.setattr(status_command, "CONNECT_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(status_text, "_LIST_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(statuses, "_LIST_TIMEOUT_S", 0.1)
     yield tmp_path
     lock.release()
 

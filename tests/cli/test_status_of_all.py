@@ -51,7 +51,7 @@ def test_those_that_do_not_answer_are_waited_for_at_once(
         listeners.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         listeners[-1].bind(str(new_socket_path(record)))
         listeners[-1].listen()
-    monkeypatch.setattr("rltui.cli.status_text._LIST_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("rltui.client.statuses._LIST_TIMEOUT_S", 0.5)
     begun = time.monotonic()
     assert main(["status", "--json"]) == 0
     took = time.monotonic() - begun

@@ -16,13 +16,14 @@ from rltui.cli.command import Arguments
 from rltui.cli.consent import require_consent
 from rltui.cli.new_run import start_headless
 from rltui.cli.progress import Waiting, working
-from rltui.cli.status_text import print_status, read_status
+from rltui.cli.status_text import print_status
 from rltui.cli.terminal import confirm, prompt
 from rltui.cli.waiting import state_changes
 from rltui.client import creation, launch
 from rltui.client.down import shut_down
 from rltui.client.draft import ConfiguredRequest
 from rltui.client.release import FILE, read_release, read_values, to_follow, write_layout
+from rltui.client.statuses import read_status
 from rltui.core import hints
 from rltui.core.experiment.request import ExperimentRequest
 from rltui.core.hosts.kubectl import Kubectl

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,9 @@ from rltui.base.times import date_text
 from rltui.cli.colour import style, style_line
 from rltui.cli.output import print_json
 from rltui.cli.table import Row, room, table_lines, view_cells, view_lines, view_shapes, wrap
-from rltui.client import launch
-from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
-from rltui.core.experiment.states import ALIVE_STATES, STALLED, Reason
-from rltui.core.runs.state import FOLDER_DAMAGED, NO_ANSWER, Verdict
-from rltui.errors import RltuiError
-from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.registry import BrokenExperiment, name_if_needed
+from rltui.core.experiment.states import ALIVE_STATES, STALLED
+from rltui.services.experiment.registry import name_if_needed
 from rltui.views.component import LINK_SIGN, LOGS, VIEW, ListedComponent, is_long, server_text
 from rltui.views.experiment import badge_of, folder_text, goal_text, status_cell, step_text
 from rltui.views.orphan import orphan_text
@@ -31,10 +25,6 @@ if TYPE_CHECKING:
 
 _MOST_COMMANDS = 2
 """Number of commands shown that would help against an out-of-memory error."""
-_AT_ONCE = 8
-"""Experiments that are asked for their status."""
-_LIST_TIMEOUT_S = 1.0
-"""Timeout of one supervisor in a list of several."""
 _COMPONENTS = VIEW.named(("component", "state", "for", "pid", "attempt", "port", "now"))
 _LOGS = LOGS.named(("log", "state", "file"))
 _POINTS = 20
@@ -66,87 +56,6 @@ def _spread_out(values: Sequence[Any]) -> Sequence[Any]:
     if len(values) <= _POINTS:
         return values
     return [values[round(index * (len(values) - 1) / (_POINTS - 1))] for index in range(_POINTS)]
-
-
-def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
-    """Their statuses, in that order. Several are waited for at once: a supervisor has other things to do."""
-    rows: list[dict[str, Any] | Exception] = [{}] * len(records)
-    todo = iter([*enumerate(records)])
-
-    def read_rows() -> None:
-        for index, record in todo:
-            try:
-                rows[index] = {**row_of(record), "created_at": getattr(record, "created_at", None)}
-            except Exception as error:  # noqa: BLE001 - it is raised below, where somebody hears it
-                rows[index] = error
-
-    threads = [
-        threading.Thread(target=read_rows, daemon=True) for _ in range(min(_AT_ONCE, len(records)) - 1)
-    ]
-    for thread in threads:
-        thread.start()
-    read_rows()
-    for thread in threads:
-        thread.join()
-    for row in rows:
-        if isinstance(row, Exception):
-            raise row
-    return [row for row in rows if isinstance(row, dict)]
-
-
-def row_of(
-    record: ExperimentRecord | BrokenExperiment, *, timeout_s: float = _LIST_TIMEOUT_S
-) -> dict[str, Any]:
-    """The status of one; where that cannot be had, why: the others are listed all the same."""
-    if isinstance(record, BrokenExperiment):
-        return problem_row(
-            record.name, record.output_dir, Verdict("lost", _damage(record.problem)), record.problem
-        )
-    try:
-        return read_status(record, timeout_s=timeout_s)
-    except RltuiError as error:
-        if launch.has_supervisor(record):
-            verdict = Verdict("stalled", Reason(NO_ANSWER, error.title))
-        else:
-            verdict = _verdict_of_files(record) or Verdict("lost", _damage(error))
-        return problem_row(record.name, record.output_dir, verdict, error)
-
-
-def _verdict_of_files(record: ExperimentRecord) -> Verdict | None:
-    """The verdict on a run whose supervisor cannot be started; `None` if its files cannot be read either."""
-    from rltui.client.reader import ExperimentReader  # pydantic takes 60 ms
-
-    try:
-        status = ExperimentReader(record).status()
-    except RltuiError:
-        return None
-    return Verdict(status.state, status.reason)
-
-
-def _damage(problem: RltuiError) -> Reason:
-    return Reason(FOLDER_DAMAGED, problem.title)
-
-
-def problem_row(name: str, output_dir: str | None, verdict: Verdict, problem: RltuiError) -> dict[str, Any]:
-    """The keys of a status that are known, and `problem`."""
-    row = {"experiment": name, **verdict.as_json(), "output_dir": output_dir}
-    row |= {"alive": not badge_of(verdict.state).has_ended}
-    row |= {"problem": {"title": problem.title, "hint": problem.hint}}
-    unknown = dict.fromkeys(("framework", "step", "max_steps", "reward"))
-    return {**row, **unknown, "components": []}
-
-
-def read_status(record: ExperimentRecord, *, timeout_s: float = CONNECT_TIMEOUT_S) -> dict[str, Any]:
-    """Read the status from the supervisor, or from the files where nothing of the experiment is alive."""
-    wire = launch.wire_or_status(record, timeout_s=timeout_s)
-    if isinstance(wire, dict):
-        return wire
-    if wire is None:
-        from rltui.client.reader import ExperimentReader  # pydantic takes 60 ms
-
-        return ExperimentReader(record).status_document()
-    with wire:
-        return wire.call("status", timeout_s=2 * timeout_s)
 
 
 def as_text(status: dict[str, Any], now: float | None = None, *, width: int | None = None) -> str:

@@ -10,20 +10,24 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rltui.base.text import count_text, join_words
 from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.core import hints
-from rltui.core.experiment.api import Down
+from rltui.core.experiment.api import Down, Plan, Request, Status
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.experiment import layout_files
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.intent import IntentFile
+from rltui.services.experiment.leases import users_of
 from rltui.services.experiment.registry import find_socket
 from rltui.services.processes import orphans, termination
 
+_PLAN_S = 10.0
+"""A supervisor that takes longer hangs."""
 _SHIM_MARGIN_S = 15.0
 """Beyond its grace, a shim gets this long to end a tree."""
 
@@ -97,6 +101,27 @@ async def _end(record: ExperimentRecord) -> tuple[str, ...]:
     return tuple(
         map(processes.survival_reason, await termination.end_processes(leftovers, grace_s=orphans.GRACE_S))
     )
+
+
+def plan_down(record: ExperimentRecord) -> Plan:
+    """Plan what stops, what of the run is lost, and who loses its server."""
+    try:
+        wire = None if record.observed else launch.connect(record)
+        if wire is None:
+            return Plan(action="stop")
+        with wire:
+            answer = wire.call("plan", Request(action="stop").to_plain(), timeout_s=_PLAN_S)
+            plan = Plan.from_plain(answer)
+            evals = Status.from_plain(wire.call("status", timeout_s=_PLAN_S)).evals
+    except RltuiError as error:  # whatever is wrong, it can be ended
+        return Plan(action="stop", reasons=(f"what would be lost is unknown: {error.title}",))
+    reasons = list(plan.reasons)
+    if users := users_of(record):
+        names = join_words([user.name for user in users])
+        reasons.append(f"{names} cannot continue without its inference server")
+    if waiting_count := len(evals):
+        reasons.append(f"{count_text(waiting_count, 'evaluation')} will not run")
+    return plan.replace(reasons=tuple(reasons))
 
 
 def stop_idle_supervisor(record: ExperimentRecord) -> None:

@@ -9,8 +9,9 @@ from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import KEYMAP, output_dir_option
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.new_run import start_headless
-from rltui.cli.status_text import print_status, read_status
+from rltui.cli.status_text import print_status
 from rltui.client import launch
+from rltui.client.statuses import read_status
 from rltui.services.experiment.registry import find_experiment
 
 _KEYS = "{edit} edits a knob, {screen_metrics} charts, {help} all keys, {detach} leaves"

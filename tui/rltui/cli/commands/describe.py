@@ -13,7 +13,7 @@ from rltui.cli.choosing import Target, show_runs
 from rltui.cli.colour import style, style_line
 from rltui.cli.command import Arguments, command
 from rltui.cli.output import print_json
-from rltui.cli.status_text import row_of
+from rltui.client.statuses import row_of
 from rltui.views.component import server_text
 from rltui.views.experiment import status_cell
 

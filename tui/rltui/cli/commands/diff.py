@@ -14,8 +14,8 @@ from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.knobs import read_table
 from rltui.cli.output import print_json
-from rltui.cli.status_text import read_status
 from rltui.cli.table import TableColumn, print_table
+from rltui.client.statuses import read_status
 from rltui.core import hints
 from rltui.core.experiment.states import ALIVE_STATES
 from rltui.errors import UsageError

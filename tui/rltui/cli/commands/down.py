@@ -7,16 +7,16 @@ import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.text import count_text, join_words, size_text
+from rltui.base.text import count_text, size_text
 from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import SeveralRunsError, Target, choose, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json, print_outcome
-from rltui.cli.status_text import read_status
 from rltui.cli.waiting import state_changes, styled_plan_text
 from rltui.client import launch
+from rltui.client.statuses import read_status
 from rltui.core import hints
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 )
 def down(arguments: Arguments) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
+    from rltui.client.down import plan_down
+
     if arguments.all:
         if arguments.run is not None:
             one = hints.DOWN(name=arguments.run)
@@ -55,7 +57,7 @@ def down(arguments: Arguments) -> int:
     except SeveralRunsError as error:
         error.hint += f"; to stop all: {hints.DOWN_ALL}"
         raise
-    plan = _plan_down(record)
+    plan = plan_down(record)
     sys.stderr.write(styled_plan_text(plan))
     try:
         status, message = _end(record)
@@ -66,7 +68,9 @@ def down(arguments: Arguments) -> int:
 
 
 def _show_plan(arguments: Arguments, target: Target) -> int:
-    plan = _plan_down(target.record)
+    from rltui.client.down import plan_down
+
+    plan = plan_down(target.record)
     print_outcome(plan, _plan_lines(plan), as_json=arguments.json)
     return 0
 
@@ -79,13 +83,14 @@ def _interrupted(record: ExperimentRecord) -> int:
 
 def _down_all(arguments: Arguments) -> int:
     """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
+    from rltui.client.down import plan_down
     from rltui.client.queue import commands
     from rltui.core.experiment.api import Loss, Request
     from rltui.core.experiment.consent import loss_of_plan
     from rltui.services.runs.queue_file import read_queue
 
     records = launch.running_experiments(known_experiments(), idle=True)
-    plans = {record.name: _plan_down(record) for record in records}
+    plans = {record.name: plan_down(record) for record in records}
     queue = read_queue()
     waiting_count = 0 if queue.paused else sum(entry.state == "queued" for entry in queue.entries)
     text = "".join(
@@ -158,34 +163,6 @@ def _end(record: ExperimentRecord) -> tuple[dict[str, Any], str]:
     elif aside := _set_aside(record):
         print(aside, file=sys.stderr)
     return status, message
-
-
-def _plan_down(record: ExperimentRecord) -> Plan:
-    """Plan what stops, what of the run is lost, and who loses its server."""
-    from rltui.core.experiment.api import Plan, Request, Status
-    from rltui.services.experiment.leases import users_of
-
-    try:
-        wire = None if record.observed else launch.connect(record)
-        if wire is None:
-            return Plan(action="stop")
-        with wire:
-            answer = wire.call("plan", Request(action="stop").to_plain(), timeout_s=_PLAN_S)
-            plan = Plan.from_plain(answer)
-            evals = Status.from_plain(wire.call("status", timeout_s=_PLAN_S)).evals
-    except RltuiError as error:  # whatever is wrong, it can be ended
-        return Plan(action="stop", reasons=(f"what would be lost is unknown: {error.title}",))
-    reasons = list(plan.reasons)
-    if users := users_of(record):
-        names = join_words([user.name for user in users])
-        reasons.append(f"{names} cannot continue without its inference server")
-    if waiting_count := len(evals):
-        reasons.append(f"{count_text(waiting_count, 'evaluation')} will not run")
-    return plan.replace(reasons=tuple(reasons))
-
-
-_PLAN_S = 10.0
-"""A supervisor that takes longer hangs."""
 
 
 _LEAST_ASIDE_BYTES = 1 << 20

@@ -16,9 +16,10 @@ from rltui.cli.command import Arguments, argument, command, flag, repeatable
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
-from rltui.cli.status_text import print_status, read_status
+from rltui.cli.status_text import print_status
 from rltui.cli.table import TableColumn, print_table
 from rltui.client import launch
+from rltui.client.statuses import read_status
 from rltui.core import hints
 from rltui.core.experiment.states import Role
 from rltui.errors import RltuiError, UsageError

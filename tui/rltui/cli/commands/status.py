@@ -16,10 +16,11 @@ from rltui.cli.choosing import choose, meant
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, command, flag
 from rltui.cli.output import print_json
-from rltui.cli.status_text import as_text, document, gist_of, print_status, problem_row, row_of, rows_of
+from rltui.cli.status_text import as_text, document, gist_of, print_status
 from rltui.cli.table import room, view_lines
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
+from rltui.client.statuses import problem_row, row_of, rows_of
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
 from rltui.core.experiment.states import Reason, component_badge
