@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shutil
 import sys
 import time
@@ -21,16 +20,15 @@ from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.dashboard import DASHBOARD, show_place
 from rltui.cli.output import print_csv, print_json
 from rltui.cli.table import TableColumn, print_table, room, table_lines, width_of
+from rltui.client.series import current_series
 from rltui.core import hints
 from rltui.core.experiment.dashboard import DashboardPlace
 from rltui.core.metrics.curve import curve_rows
-from rltui.core.metrics.names import CONCEPTS, MetricConcept, find_all, label_of
-from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey, SeriesSource
+from rltui.core.metrics.selection import MetricLine, full_name, requested_lines
+from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesSource
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import name_if_needed
-from rltui.services.metrics.store import SeriesReader, lock_of
-from rltui.services.own_files import FileLock
 
 _VISIBLE_ROWS = 20
 _PLOT_ROWS = 8
@@ -46,21 +44,6 @@ _SUMMARY = (
     TableColumn("POINTS", is_right=True, goes=4),
     TableColumn("SERIES", least=12, cut="start", goes=5),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    key: SeriesKey
-    label: str
-    """Short, and unlike those of the others that are printed with it."""
-    unit: str
-    log: bool
-    current: Series
-    abandoned: tuple[Series, ...]
-
-    @property
-    def has_steps(self) -> bool:
-        return bool(len(self.current)) and self.current.steps[-1] != NO_STEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +105,14 @@ def _show(arguments: Arguments, target: Target) -> int:
     record = target.record
     if arguments.dashboard:
         return show_place(arguments, record, DashboardPlace(tab="metrics"))
-    reader = _reader(record)
+    reader = current_series(record)
     if not reader.keys():
         raise UsageError(
             f"no metrics of {record.name} yet",
             hint=f"looked in {record.run_dir}; the first step writes the first metrics",
         )
     name = name_if_needed(record.name)
-    lines = [*_requested_lines(reader, arguments.metric, name, all_series=arguments.all)]
+    lines = [*requested_lines(reader, arguments.metric, name, all_series=arguments.all)]
     if arguments.since or arguments.until:
         lines = _within(lines, Period(arguments.since, arguments.until))
     if arguments.json:
@@ -153,102 +136,7 @@ def _show(arguments: Arguments, target: Target) -> int:
     return 0
 
 
-def _reader(record: ExperimentRecord) -> SeriesReader:
-    """The series of a run; where nobody records them, they are read from its files first."""
-    control = record.control
-    lock = FileLock(lock_of(control.series))
-    if lock.acquire():
-        lock.release()
-        from rltui.services.metrics.sources import update_series_store  # knows the frameworks
-
-        if problem := update_series_store(record):
-            print(f"cannot store the newest metrics, so they are not shown: {problem}", file=sys.stderr)
-    return SeriesReader(control.series)
-
-
-# --- which ------------------------------------------------------------------------------------------------
-
-
-def _requested_lines(
-    reader: SeriesSource, terms: Sequence[str], name: str | None, *, all_series: bool
-) -> Iterator[_Line]:
-    """The lines that `terms` mean. `name`: of the run, where a command has to name it."""
-    keys = reader.keys()
-    rewinds = reader.rewinds()
-    requested_series: dict[SeriesKey, tuple[str, MetricConcept | None]] = {}
-    if all_series:
-        requested_series = {key: (_full(key), None) for key in keys}
-    elif terms:
-        for term in terms:
-            matches = dict(_matching(term, keys, name))
-            if not matches:
-                raise _unknown(term, keys, name)
-            requested_series |= {key: match for key, match in matches.items() if key not in requested_series}
-    else:
-        for candidate in CONCEPTS:
-            if candidate.curated:
-                requested_series |= dict(_of_concept(candidate, keys))
-    labels = [label for label, _ in requested_series.values()]
-    for key, (label, concept) in requested_series.items():
-        current, abandoned_lines = reader.read(key).lines(rewinds)
-        yield _Line(
-            key=key,
-            label=label if labels.count(label) == 1 else _full(key),
-            unit=concept.unit if concept is not None else "",
-            log=concept is not None and concept.log,
-            current=current,
-            abandoned=abandoned_lines,
-        )
-
-
-def _of_concept(
-    concept: MetricConcept, keys: Iterable[SeriesKey]
-) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept]]]:
-    matches = find_all(concept.id, keys)
-    for key in matches if concept.many else matches[:1]:
-        yield key, (f"{concept.id} {label_of(concept, key)}" if concept.many else concept.id, concept)
-
-
-def _matching(
-    term: str, keys: Sequence[SeriesKey], name: str | None
-) -> Iterator[tuple[SeriesKey, tuple[str, MetricConcept | None]]]:
-    """A concept, a whole name with or without its source, else a regular expression."""
-    concepts = [concept for concept in CONCEPTS if concept.id == term]
-    if concepts and (matches := [*_of_concept(concepts[0], keys)]):
-        yield from matches
-        return
-    exact = [key for key in keys if term in (key.name, _full(key))]
-    if not exact:
-        try:
-            pattern = re.compile(term)
-        except re.error as error:
-            raise UsageError(
-                f"not a metric or a regular expression: {term} ({error})",
-                hint=f"`{hints.METRICS_ALL(name=name)}` lists the metrics",
-            ) from None
-        exact = [key for key in keys if pattern.search(key.name)]
-    yield from ((key, (key.name, None)) for key in exact)
-
-
-def _full(key: SeriesKey) -> str:
-    return f"{key.source}:{key.name}" if key.source else key.name
-
-
-def _unknown(term: str, keys: Sequence[SeriesKey], name: str | None) -> UsageError:
-    from rltui.base.text import did_you_mean
-
-    ids = [concept.id for concept in CONCEPTS]
-    ids_of_run = [id_ for id_ in ids if find_all(id_, keys)]
-    if term in ids:
-        return UsageError(f"this run has no {term}", hint=f"it has: {', '.join(ids_of_run)}")
-    guess = did_you_mean(term, [*ids_of_run, *(key.name for key in keys)])
-    return UsageError(
-        f"no metric of this run matches {term}",
-        hint=f"{guess} `{hints.METRICS_ALL(name=name)}` lists all {len(keys)}".strip(),
-    )
-
-
-def _within(lines: list[_Line], period: Period) -> list[_Line]:
+def _within(lines: list[MetricLine], period: Period) -> list[MetricLine]:
     """The lines without what is not in the period. Series by time are cut where those by steps are."""
     steps = next((line.current for line in lines if line.has_steps), Series())
     points = [at for at, step in zip(steps.times, steps.steps, strict=True) if period.holds(at, step)]
@@ -270,7 +158,7 @@ def _indices(count: int, arguments: Arguments, most: int | None = None) -> range
     return indices if last is None else indices[max(0, len(indices) - last) :]
 
 
-def _document(line: _Line, arguments: Arguments) -> SeriesDocument:
+def _document(line: MetricLine, arguments: Arguments) -> SeriesDocument:
     steps, times, values = _lists(line.current, _indices(len(line.current), arguments))
     branches = (_lists(branch, range(len(branch))) for branch in line.abandoned)
     return SeriesDocument(
@@ -300,7 +188,7 @@ def _json_number(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _rows_by_step(lines: Sequence[_Line]) -> list[tuple[int, float, list[float | None]]]:
+def _rows_by_step(lines: Sequence[MetricLine]) -> list[tuple[int, float, list[float | None]]]:
     """Step, time and a value of each line: a row for each step, and for each point that has none."""
     rows: dict[tuple[int, float], tuple[int, float, list[float | None]]] = {}
     for column, line in enumerate(lines):
@@ -313,7 +201,7 @@ def _rows_by_step(lines: Sequence[_Line]) -> list[tuple[int, float, list[float |
     return sorted([*with_steps, *rows_by_time], key=lambda row: row[1]) if rows_by_time else with_steps
 
 
-def _print_csv(lines: Sequence[_Line], arguments: Arguments) -> None:
+def _print_csv(lines: Sequence[MetricLine], arguments: Arguments) -> None:
     rows = _rows_by_step(lines)
     printed_rows = (
         (
@@ -326,7 +214,7 @@ def _print_csv(lines: Sequence[_Line], arguments: Arguments) -> None:
     print_csv(["step", "time", *(line.label for line in lines)], printed_rows)
 
 
-def _table(lines: Sequence[_Line], arguments: Arguments) -> list[str]:
+def _table(lines: Sequence[MetricLine], arguments: Arguments) -> list[str]:
     """A row for each step; nothing where that is too wide for the terminal."""
     rows = _rows_by_step(lines)
     indices = _indices(len(rows), arguments, _VISIBLE_ROWS)
@@ -355,7 +243,7 @@ def _clock(time_s: float) -> str:
 
 
 def _print_summary(
-    reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments, name: str | None
+    reader: SeriesSource, lines: Sequence[MetricLine], arguments: Arguments, name: str | None
 ) -> None:
     cells: list[Sequence[str]] = []
     now = time.time()
@@ -378,7 +266,7 @@ def _print_summary(
                 format_number(min(finite), line.unit) if finite else "",
                 format_number(max(finite), line.unit) if finite else "",
                 f"{len(values)}{gaps}",
-                "" if line.label == _full(line.key) else _full(line.key),
+                "" if line.label == full_name(line.key) else full_name(line.key),
             )
         )
     print_table(_SUMMARY, cells)
@@ -388,7 +276,7 @@ def _print_summary(
         print(f"\n{unlisted_count} more series: {list_all}; {plot} draws some")
 
 
-def _print_plots(lines: Iterable[_Line], arguments: Arguments) -> None:
+def _print_plots(lines: Iterable[MetricLine], arguments: Arguments) -> None:
     braille = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "") == "utf8"
     width = min(_WIDEST_PLOT, shutil.get_terminal_size((80, 24)).columns) - _LABEL_WIDTH - 3
     for number, line in enumerate(lines):
@@ -401,7 +289,7 @@ def _print_plots(lines: Iterable[_Line], arguments: Arguments) -> None:
 
 
 def _write_drawing(
-    record: ExperimentRecord, reader: SeriesSource, lines: Sequence[_Line], arguments: Arguments
+    record: ExperimentRecord, reader: SeriesSource, lines: Sequence[MetricLine], arguments: Arguments
 ) -> None:
     from rltui.core.metrics.annotations import annotations_of
     from rltui.services.experiment.journal import JournalFeed
@@ -436,7 +324,7 @@ def _write_drawing(
     print(f"written: {arguments.svg}", file=sys.stderr)
 
 
-def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str]:
+def _plot(line: MetricLine, indices: range, width: int, *, braille: bool) -> list[str]:
     """Title, the curve between its highest and lowest value, the ends of the other axis, notes."""
     series = line.current
     xs = [float(series.steps[index]) if line.has_steps else series.times[index] for index in indices]
@@ -462,7 +350,7 @@ def _plot(line: _Line, indices: range, width: int, *, braille: bool) -> list[str
     return [f"{title} · {newest}", *drawn, axis, *(f"{'':{_LABEL_WIDTH}}  {note}" for note in notes)]
 
 
-def _notes(line: _Line, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
+def _notes(line: MetricLine, xs: Sequence[float], values: Sequence[float]) -> Iterator[str]:
     gaps = [x for x, value in zip(xs, values, strict=True) if not math.isfinite(value)]
     if gaps and line.has_steps:
         yield f"non-finite at step {steps_text([int(x) for x in gaps])}"
