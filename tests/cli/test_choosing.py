@@ -158,7 +158,10 @@ def test_what_looks_shows_all_that_live(
     assert json.loads(out) == {
         "runs": [
             {"experiment": "newest", "items": [1]},
-            {"experiment": "new", "error": {"title": "no metrics yet", "hint": ""}},
+            {
+                "experiment": "new",
+                "error": {"code": "error", "title": "no metrics yet", "details": [], "hint": ""},
+            },
             {"experiment": "old", "step": 1},
         ]
     }

@@ -38,15 +38,24 @@ class RltuiError(Exception):
     """An expected failure. It is displayed in words, never as a traceback.
 
     `title` says what happened in one line, `details` adds evidence (a line each), `hint` says what to do.
+    `code` is for programs: a row of `core/experiment/reason_codes.py`, by default that of the class.
     """
 
     exit_code: ExitCode = ExitCode.FAILED
+    code: str = "error"
 
-    def __init__(self, title: str, *, details: tuple[str, ...] | list[str] = (), hint: str = "") -> None:
+    def __init__(
+        self, title: str, *, details: tuple[str, ...] | list[str] = (), hint: str = "", code: str = ""
+    ) -> None:
         super().__init__(title)
         self.title = title
         self.details = tuple(details)
         self.hint = hint
+        self.code = code or self.code
+
+    def to_plain(self) -> dict[str, object]:
+        """The error as `--json` has it."""
+        return {"code": self.code, "title": self.title, "details": self.details, "hint": self.hint}
 
     def __str__(self) -> str:
         lines = [self.title, *(f"  {line}" for line in self.details)]
@@ -59,36 +68,43 @@ class UsageError(RltuiError):
     """The command was asked for something that does not make sense."""
 
     exit_code = ExitCode.USAGE
+    code = "usage"
 
 
 class ConfigError(RltuiError):
     """A config or layout is malformed or breaks a rule. Nothing was written."""
 
     exit_code = ExitCode.INVALID_CONFIG
+    code = "invalid_config"
 
 
 class NotFoundError(ConfigError):
     """A file, folder or layout that a command line names does not exist."""
 
     exit_code = ExitCode.USAGE
+    code = "not_found"
 
 
 class ConflictError(RltuiError):
     """Something else holds what is needed: a name, a port, an output folder, a changed file."""
 
     exit_code = ExitCode.CONFLICT
+    code = "conflict"
 
 
 class ComponentFailedError(RltuiError):
     """A component died or never became ready."""
 
     exit_code = ExitCode.COMPONENT_FAILED
+    code = "component_failed"
 
 
 class LinkDownError(RltuiError):
     """The machine cannot be reached at the moment; the owner of the connection tries again by itself. The
     title says which machine, and since when: nothing was asked, nothing done.
     """
+
+    code = "unreachable"
 
 
 ERROR_TYPES: dict[ExitCode, type[RltuiError]] = {

@@ -46,6 +46,7 @@ def _run(argv: list[str] | None, out: terminal.CleanStream) -> int:
             from rltui.cli.host import run_on_host  # the settings need pydantic
 
             return run_on_host(host, command_argv)
+        out.is_json = "--json" in command_argv  # also of words that cannot be understood
         arguments = parse(command_argv)
         out.is_json = getattr(arguments, "json", False)
         if keymap := getattr(arguments, "keymap", None):  # found there by whatever opens the TUI in the end
@@ -70,6 +71,5 @@ def _report(error: RltuiError, *, as_json: bool) -> int:
     with terminal.spoken():
         print(f"{style('rltui:', 'bad')} {error}", file=sys.stderr)
     if as_json:
-        document = {"title": error.title, "details": error.details, "hint": error.hint}
-        print_json({"error": document, "exit_code": int(error.exit_code)})
+        print_json({"error": error, "exit_code": int(error.exit_code)})
     return int(error.exit_code)

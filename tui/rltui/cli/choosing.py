@@ -72,7 +72,7 @@ def show_runs(arguments: Arguments, show: Callable[[Target], int | None]) -> int
                 codes.append(show(target) or 0)
             except RltuiError as error:
                 codes.append(int(error.exit_code))
-                collected.append({"error": {"title": error.title, "hint": error.hint}})
+                collected.append({"error": error.to_plain()})
                 print(f"{name}: {error}", file=sys.stderr)
         documents += [
             {"experiment": name, **(document if isinstance(document, dict) else {"items": document})}

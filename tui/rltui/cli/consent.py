@@ -44,9 +44,10 @@ def require_consent(
             raise UsageError(
                 f"not confirmed: no terminal to ask on{forever}",
                 hint="nothing was done; to confirm, add --yes",
+                code="needs_confirmation",
             )
         case Decision.ASK if not confirm(question):
-            raise UsageError("nothing was done")
+            raise UsageError("nothing was done", code="declined")
 
 
 def require_plan_consent(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from rltui.cli.arguments import JOB
 from rltui.cli.command_help import PAGES, exit_code_lines, options_text
+from rltui.core.experiment.reason_codes import GROUPS
 from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
 from rltui.views.experiment import exit_code
 
@@ -28,10 +30,18 @@ def page(topic: str) -> str:
         "exit codes": exit_code_lines(),
         "run states": [f"  {exit_code(badge.word)}{_state_line(badge)}" for badge in RUN_STATES.values()],
         "component states": map(_state_line, SHOWN_COMPONENT_STATES),
+        "reason codes": _reason_lines(),
     }
     for place, lines in tables.items():
         text = text.replace(f"{{{place}}}", "\n".join(lines))
     return text
+
+
+def _reason_lines() -> Iterator[str]:
+    for heading, rows in GROUPS.items():
+        yield f"\n{heading.capitalize()}:"
+        for code, row in rows.items():
+            yield f"  {code:<18} {row.text}{f': {row.todo}' if row.todo else ''}"
 
 
 def _state_line(badge: ComponentBadge | RunBadge) -> str:

@@ -82,7 +82,9 @@ def wait_for_components(wire: Wire, components: set[str], *, timeout_s: float | 
             return _follow(wire, components)
     except TimeoutError:
         raise RltuiError(
-            f"not ready after {timeout_s:g} s; still starting", hint=f"check `{hints.STATUS}`"
+            f"not ready after {timeout_s:g} s; still starting",
+            hint=f"check `{hints.STATUS}`",
+            code="timeout",
         ) from None
 
 

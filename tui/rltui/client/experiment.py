@@ -32,6 +32,8 @@ Event = Status | GpuReport | KnobTable | JournalEntry | Alert
 class ShutDownError(RltuiError):
     """`rltui down` has ended the experiment: only a person's request starts a supervisor again."""
 
+    code = "shut_down"
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:

@@ -261,6 +261,7 @@ def not_running(name: str) -> RltuiError:
     return RltuiError(
         f"{name} has no supervisor, and a read-only client does not start one",
         hint=f"read its files: {hints.STATUS(name=name)}; or start it: {hints.OPEN(opened=name)}",
+        code="read_only",
     )
 
 

@@ -197,7 +197,9 @@ class LocalExperiment(Experiment):
         finished.
         """
         if not self._may_write:
-            raise RltuiError("read-only client: no note was added", hint=hints.EVENTS_ADD(name=self.name))
+            raise RltuiError(
+                "read-only client: no note was added", hint=hints.EVENTS_ADD(name=self.name), code="read_only"
+            )
         if self._supervisor is not None:
             with contextlib.suppress(ShutDownError):
                 return await self._supervisor.note(text)
@@ -216,7 +218,7 @@ class LocalExperiment(Experiment):
 
         supervisor = self._required_supervisor()
         if self.readonly:
-            raise ConflictError("read-only client")
+            raise ConflictError("read-only client", code="read_only")
         async with supervisor.is_away:
             await asyncio.to_thread(down.stop_idle_supervisor, self.record)
             await asyncio.to_thread(self._reader().bring_back, name)
@@ -236,7 +238,7 @@ class LocalExperiment(Experiment):
         await self._required_supervisor().tokens(**tokens())
         plan = await self.execute(publish_request(request))
         if PUBLISH not in plan.start:
-            raise ConflictError("an upload is in progress", hint="wait until it is done")
+            raise ConflictError("an upload is in progress", hint="wait until it is done", code="busy")
 
     async def open_shell(self, like: str | None) -> str:
         from rltui.client.manual_components import SHELL, shell_request

@@ -122,7 +122,7 @@ class LocalRuns(Runs):
         from rltui.services.runs.organize import change_run
 
         if self.readonly:
-            raise ConflictError("read-only client")
+            raise ConflictError("read-only client", code="read_only")
         row = self._row(id_)
         if change.name is not None:
             self._end_idle_supervisor(row)
@@ -192,7 +192,7 @@ class LocalRuns(Runs):
         from rltui.core.runs.queue import QueueOptions
 
         if self.readonly:
-            raise ConflictError("read-only client")
+            raise ConflictError("read-only client", code="read_only")
         row = self._row(id_)
         if not wish.is_queued:
             order = starting.StartOrder(request=request_of_fork(row, wish), needs_memory=True)
@@ -206,7 +206,7 @@ class LocalRuns(Runs):
         from rltui.services.runs import catalog
 
         if self.readonly:
-            raise ConflictError("read-only client")
+            raise ConflictError("read-only client", code="read_only")
         folder = starting.start_in_subprocess(demo.demo_order(Path(demo.FOLDER).absolute())).output_dir
         with self._lock:
             catalog.read_folders(self._index, [Path(folder)])
@@ -254,7 +254,7 @@ class LocalRuns(Runs):
         from rltui.client.queue import commands
 
         if self.readonly:
-            raise ConflictError("read-only client")
+            raise ConflictError("read-only client", code="read_only")
         match action:
             case "pause":
                 commands.pause()

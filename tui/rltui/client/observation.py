@@ -156,6 +156,7 @@ def _refuse_taken(name: str | None) -> None:
         raise ConflictError(
             f"the name {name} is taken by the experiment in {same_name.run_dir}",
             hint="choose another with -n NAME",
+            code="name_taken",
         )
 
 

@@ -99,7 +99,9 @@ def plan_undo(row: RunRow) -> Promotion:
         now = read_file(path)
         if sha_of(now.content) != sides["after"]:
             raise ConflictError(
-                f"{path} has changed since", hint="nothing was written; change the file by hand"
+                f"{path} has changed since",
+                hint="nothing was written; change the file by hand",
+                code="file_changed",
             )
         before = _replaced_contents(record).content(sides["before"])
         if before is None:

@@ -70,6 +70,7 @@ def _refuse_existing(folder: Path, name: str | None) -> None:
         raise ConflictError(
             f"the experiment {existing.name} already exists in {existing.output_dir}",
             hint="choose another name with -n, or another folder with -o; nothing was started",
+            code="name_taken",
         )
 
 

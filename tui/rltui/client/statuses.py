@@ -86,7 +86,7 @@ def problem_row(name: str, output_dir: str | None, verdict: Verdict, problem: Rl
     """The keys of a status that are known, and `problem`."""
     row = {"experiment": name, **verdict.as_json(), "output_dir": output_dir}
     row |= {"alive": not badge_of(verdict.state).has_ended}
-    row |= {"problem": {"title": problem.title, "hint": problem.hint}}
+    row |= {"problem": problem.to_plain()}
     unknown = dict.fromkeys(("framework", "step", "max_steps", "reward"))
     return {**row, **unknown, "components": []}
 

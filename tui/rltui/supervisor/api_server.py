@@ -248,7 +248,7 @@ class _Client:
 
     async def turn_away(self, title: str, hint: str) -> None:
         """Send the reason of the refusal, instead of hello."""
-        reply = ErrorReply(title=title, hint=hint)
+        reply = ErrorReply(title=title, hint=hint, code="busy")
         await self._out.send(b'{"error":' + reply.to_json() + b"}\n")
 
     async def serve(self) -> None:
@@ -298,7 +298,7 @@ class _Client:
             raise
         except Exception as error:  # a bug, or a disk in trouble: the client gets an error, and may go on
             logger.exception("the request %s failed", request_id)
-            reply = ErrorReply(exit_code=1, title=f"internal error: {error!r}")
+            reply = ErrorReply(exit_code=1, title=f"internal error: {error!r}", code="internal")
             await self._reply(request_id, "error", reply)
         else:
             await self._reply(request_id, "result", result)
@@ -312,6 +312,7 @@ class _Client:
             raise RltuiError(
                 f"read-only client: {method!r} is refused",
                 hint="open the experiment without --readonly to make changes",
+                code="read_only",
             )
         if question is None:
             raise UsageError(

@@ -141,7 +141,9 @@ class Commands:
 
     def _refuse_if_closed(self) -> None:
         if self._closed_reason:
-            raise ConflictError(self._closed_reason, hint="wait for the shutdown, then start again")
+            raise ConflictError(
+                self._closed_reason, hint="wait for the shutdown, then start again", code="shut_down"
+            )
 
     async def _execute_plan(self, request: Request, planned: Planned) -> Plan:
         """The caller holds the lock of decisions."""
@@ -152,6 +154,7 @@ class Commands:
             raise ConflictError(
                 f"busy: {self._transactions.under_way or 'another request'} is in progress",
                 hint=f"try again once that is done; {hints.STATUS(name=self._name)} shows progress",
+                code="busy",
             )
         acts = moves and bool(plan.stop or plan.start or plan.free)
         if acts:
@@ -184,7 +187,9 @@ class Commands:
         async with self._deciding(starts=False):
             if self._transactions.busy:
                 raise ConflictError(
-                    "a start or restart is in progress", hint="nothing was deleted; wait until that is done"
+                    "a start or restart is in progress",
+                    hint="nothing was deleted; wait until that is done",
+                    code="busy",
                 )
             plan, folders = await self._checkpoints.remove(retention, only)
         await asyncio.to_thread(delete, folders)

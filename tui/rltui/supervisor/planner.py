@@ -275,7 +275,7 @@ class Planner:
                 message = (
                     f"{name} needs port {port}, which is in use by {' and '.join(map(holder_text, foreign))}"
                 )
-                problems.append(Problem(severity="error", key="port", message=message))
+                problems.append(Problem(key="port", message=message, code="port_taken"))
         return tuple(problems)
 
     def _pending(self, draft: _Draft) -> tuple[PendingKnob, ...]:

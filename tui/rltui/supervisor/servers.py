@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from rltui.base.template import Missing
 from rltui.base.text import join_words
@@ -36,6 +37,7 @@ from rltui.supervisor.config import Config, Setup
 from rltui.supervisor.events import EventBus
 from rltui.supervisor.observation import Observation
 
+_server_problem = partial(Problem, key=SERVER, code="server_unusable")
 _INTERVAL_S, _UNWATCHED_S = 2.0, 10.0
 """Poll intervals: while a client watches or a start waits for a server, and otherwise."""
 _MAX_UNANSWERED = 3
@@ -285,16 +287,15 @@ class Servers:
             )
             if address in needed and server.state in ("down", "refused") and not is_coming:
                 message = server_fault(address, server.state, server.reason)
-                yield Problem(
+                yield _server_problem(
                     severity="warning" if self._may_start_without else "error",
-                    key=SERVER,
                     message=message + self._remedy(server, is_first=is_first),
                 )
 
     def _server_problems(self, plan: Plan, *, is_anew: bool) -> tuple[Problem, ...]:
         if not self.is_external or self._setup.run_jobs.isdisjoint(plan.start):
             return ()
-        problems = [Problem(key=SERVER, message=text) for text in self._lease_faults(is_anew=is_anew)]
+        problems = [_server_problem(message=text) for text in self._lease_faults(is_anew=is_anew)]
         engine_title = self._setup.framework.engine.memory.title
         if "inference" not in self._setup.framework.servers.external(self._config.document.files):
             record = self._setup.record
@@ -303,19 +304,19 @@ class Servers:
                 "the config now has an inference server, but this experiment was created without one; to"
                 f" add it: {commands}"
             )
-            problems.append(Problem(key=SERVER, message=message))
+            problems.append(_server_problem(message=message))
         for server in self._servers:
             if server.address.needed_for:
                 continue
             if server.state == "ready":
                 warnings = server_warnings(server.address, server.answer, engine_title)
-                problems += [Problem(severity="hint", key=SERVER, message=text) for text in warnings]
+                problems += [_server_problem(severity="hint", message=text) for text in warnings]
             else:
                 is_refused = server.state == "refused"
                 message = f"the inference server at {server.address.url}: {server.reason}"
                 message += "" if is_refused else "; components that need it wait until it answers"
                 problems.append(
-                    Problem(severity="error" if is_refused else "warning", key=SERVER, message=message)
+                    _server_problem(severity="error" if is_refused else "warning", message=message)
                 )
         return tuple(problems)
 
@@ -386,12 +387,10 @@ class Servers:
         who, verb = join_words(self.users), "uses" if len(self.users) == 1 else "use"
         if not self._setup.run_jobs.isdisjoint(plan.start):
             message = f"{who} {verb} the inference server of this experiment, whose weights would change"
-            return (
-                Problem(key=SERVER, message=f"{message}; end it first: {hints.DOWN(name=self.users[0])}"),
-            )
+            return (_server_problem(message=f"{message}; end it first: {hints.DOWN(name=self.users[0])}"),)
         if "inference" in plan.stop:
             message = (
                 f"{who} {verb} the inference server, which this plan stops, and cannot continue without it"
             )
-            return (Problem(severity="warning", key=SERVER, message=message),)
+            return (_server_problem(severity="warning", message=message),)
         return ()

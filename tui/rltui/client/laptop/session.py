@@ -116,5 +116,5 @@ class LinkSession:
             kind = SHUT_DOWN
         elif isinstance(error, NotFoundError):
             kind = NOT_FOUND
-        reply = {"exit_code": int(error.exit_code), "title": error.title, "details": error.details}
-        self._frames.send(Packet(channel, PacketKind.ERROR, {**reply, "hint": error.hint, "kind": kind}))
+        reply = {**error.to_plain(), "exit_code": int(error.exit_code), "kind": kind}
+        self._frames.send(Packet(channel, PacketKind.ERROR, reply))

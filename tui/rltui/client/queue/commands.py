@@ -234,7 +234,9 @@ def _name_and_folder(request: QueueRequest, other_entries: Sequence[QueueEntry])
         if is_free(request.name, folder.parent / request.name):
             return request.name, folder.parent / request.name
         raise ConflictError(
-            f"the name {request.name} or the folder {folder} is taken", hint="choose others with -n and -o"
+            f"the name {request.name} or the folder {folder} is taken",
+            hint="choose others with -n and -o",
+            code="name_taken",
         )
     for number in range(2, 1000):
         candidate = folder.with_name(f"{folder.name}-{number}")

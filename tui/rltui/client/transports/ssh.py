@@ -54,7 +54,7 @@ _END_S = 2.0
 _ERROR_TAIL_BYTES = 4096
 _MOST_LINES = 4
 _REFUSAL_KINDS: Mapping[str, Kind] = {
-    "exit_code": INTEGER, "title": TEXT, "details": TEXTS, "hint": TEXT, "kind": TEXT,
+    "exit_code": INTEGER, "title": TEXT, "details": TEXTS, "hint": TEXT, "kind": TEXT, "code": TEXT,
 }  # fmt: skip
 _NO_PROGRAM, _NO_CONNECTION = 127, 255
 """Exit codes of a shell that finds no such command, and of ssh for failures of its own."""
@@ -288,7 +288,7 @@ def _taker(future: Future[Packet]) -> Take:
 
 def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
     try:
-        reply = check_document(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS))
+        reply = check_document(data, _REFUSAL_KINDS, frozenset(_REFUSAL_KINDS) - {"code"})
         kind = ERROR_TYPES.get(ExitCode(reply["exit_code"]), RltuiError)
     except ValueError:
         return RltuiError("the other end refused the request with an invalid message")
@@ -296,7 +296,7 @@ def _refusal(data: Any) -> RltuiError:  # noqa: ANN401 - JSON of the other end
         kind = ShutDownError
     elif reply["kind"] == NOT_FOUND:
         kind = NotFoundError
-    return kind(reply["title"], details=reply["details"], hint=reply["hint"])
+    return kind(reply["title"], details=reply["details"], hint=reply["hint"], code=reply.get("code", ""))
 
 
 def _connect(

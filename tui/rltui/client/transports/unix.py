@@ -32,6 +32,8 @@ _UCRED = struct.Struct("3i")
 class SupervisorGoneError(RltuiError):
     """Nobody listens on the experiment's socket, or the supervisor died while we waited."""
 
+    code = "supervisor_gone"
+
     def __init__(self, title: str = "the supervisor ended during the request") -> None:
         super().__init__(title)
 
@@ -253,4 +255,4 @@ def result_of(message: dict[str, Any]) -> dict[str, Any]:
         return result
     reply = message["error"]
     kind = ERROR_TYPES.get(ExitCode(reply["exit_code"]), RltuiError)
-    raise kind(reply["title"], details=reply["details"], hint=reply["hint"])
+    raise kind(reply["title"], details=reply["details"], hint=reply["hint"], code=reply.get("code", ""))

@@ -219,6 +219,8 @@ def _rank(word: str, key: str, texts: Sequence[str]) -> int | None:
 class UnknownKnobError(ConfigError):
     """No knob and no key of the files has that name."""
 
+    code = "unknown_knob"
+
 
 def find_knob(
     knobs: Sequence[Knob],

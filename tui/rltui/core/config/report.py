@@ -39,6 +39,8 @@ class Problem(Value):
     """Further knobs that could be changed instead of `key` → their nearest valid values, in words."""
     standing: bool = False
     """For an edit: the problem existed before, or is not about the edited keys."""
+    code: str = "invalid_config"
+    """A row of `core/experiment/reason_codes.py`."""
 
     @property
     def is_error(self) -> bool:
@@ -63,10 +65,10 @@ class Problem(Value):
 
 def config_error(errors: Sequence[Problem], hint: str) -> ConfigError:
     """The refusal of a config for its errors: a single one is the title, several are the details."""
-    lines = [problem.text for problem in errors]
+    lines, code = [problem.text for problem in errors], errors[0].code
     if len(lines) == 1:
-        return ConfigError(lines[0], hint=hint)
-    return ConfigError(f"{len(lines)} errors in the config", details=lines, hint=hint)
+        return ConfigError(lines[0], hint=hint, code=code)
+    return ConfigError(f"{len(lines)} errors in the config", details=lines, hint=hint, code=code)
 
 
 class _SecretMasking(Value):

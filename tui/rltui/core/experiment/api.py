@@ -511,11 +511,16 @@ class ErrorReply(Value):
     title: str
     details: tuple[str, ...] = ()
     hint: str = ""
+    code: str = ""
 
     @classmethod
     def of(cls, error: RltuiError) -> ErrorReply:
         return cls(
-            exit_code=int(error.exit_code), title=error.title, details=tuple(error.details), hint=error.hint
+            exit_code=int(error.exit_code),
+            title=error.title,
+            details=error.details,
+            hint=error.hint,
+            code=error.code,
         )
 
 

@@ -33,6 +33,7 @@ def refuse(plan: Plan, request: Request) -> None:
             f"this {request.action} would cost more than was confirmed",
             details=[*lost, *(problem.text for problem in plan.problems), *plan.reasons],
             hint="nothing was done; review the plan, and confirm again",
+            code="costs_more",
         )
 
 
@@ -50,15 +51,16 @@ def refuse_blocked(plan: Plan) -> None:
         lines = [problem.text for problem in errors]
         is_port = errors[0].key == "port"
         hint = "end that process, or change the port in the config" if is_port else "nothing was started"
-        raise ConflictError(lines[0], details=lines[1:], hint=hint)
+        raise ConflictError(lines[0], details=lines[1:], hint=hint, code=errors[0].code)
     raise config_error(errors, "nothing was written or started")
 
 
 def refuse_errors(problems: Sequence[Problem], *, hint: str = "nothing was written") -> None:
     """Raises ConfigError if an edit breaks a rule."""
-    errors = [problem.text for problem in problems if problem.is_error]
+    errors = [problem for problem in problems if problem.is_error]
     if errors:
-        raise ConfigError(errors[0], details=errors[1:], hint=hint)
+        first, *more = (problem.text for problem in errors)
+        raise ConfigError(first, details=more, hint=hint, code=errors[0].code)
 
 
 def refuse_conflicts(conflicts: Sequence[FileConflict], action: str) -> None:
@@ -82,6 +84,7 @@ def refuse_conflicts(conflicts: Sequence[FileConflict], action: str) -> None:
         f"{_files(conflicts)} has changed since you opened it",
         details=details,
         hint=f"nothing was written; {advice}",
+        code="file_changed",
     )
 
 
@@ -93,6 +96,7 @@ def refuse_undo(conflicts: Sequence[FileConflict]) -> None:
             f"{_files(conflicts)} changed after that edit",
             details=[f"keys with other values now: {', '.join(keys)}"] if keys else (),
             hint=f"nothing was written; {'set the keys' if keys else 'edit the file'} by hand",
+            code="file_changed",
         )
 
 

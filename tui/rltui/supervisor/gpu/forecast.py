@@ -142,7 +142,9 @@ class MemoryForecast:
 def problems_of(verdicts: Collection[MemoryVerdict], *, standing: bool) -> tuple[Problem, ...]:
     """The bad verdicts, as warnings: a person confirms before anything starts against them."""
     return tuple(
-        Problem(severity="warning", key="gpu_memory", message=verdict.text, standing=standing)
+        Problem(
+            severity="warning", key="gpu_memory", message=verdict.text, standing=standing, code="gpu_memory"
+        )
         for verdict in verdicts
         if verdict.is_bad
     )
