@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from tests.house.source import ROOT
+
 from rltui.cli.help_pages import page
 from rltui.core.experiment.reason_codes import GROUPS, REASON_CODES
-from tests.house.source import ROOT
 
 GIVEN = re.compile(
     r"""\bcode(?:: str)? ?= ?(?:[\w.]+ or )?"([a-z]\w*)"|\b(?:Reason|_about)\(\s*"([a-z]\w*)\""""
@@ -19,7 +20,7 @@ def test_every_code_has_its_row_and_every_row_is_given_somewhere() -> None:
     text = "\n".join(
         file.read_text()
         for file in (ROOT / "rltui").rglob("*.py")
-        if file != TABLE and "tinyrl" != file.parts[-2]
+        if file != TABLE and file.parts[-2] != "tinyrl"
     )
     given = {match[1] or match[2] for match in GIVEN.finditer(text)}
     assert not given - REASON_CODES.keys()
