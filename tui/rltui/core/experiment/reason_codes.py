@@ -37,7 +37,7 @@ _ERRORS: Mapping[str, ReasonCode] = {
     "server_unusable": ReasonCode(
         "a server of another party is missing, down, or not the right one", "read the message"
     ),
-    "gpu_memory": ReasonCode("GPU memory may not suffice", "see what holds it: rltui gpus"),
+    "gpu_memory": ReasonCode("GPU memory may not suffice", "list the memory in use: rltui gpus"),
     "name_taken": ReasonCode("another run has the name or the folder", "choose another with -n and -o"),
     "busy": ReasonCode("another request is in progress", "wait, then repeat"),
     "shut_down": ReasonCode("the run is being, or was, shut down", "start it again if that is wanted"),
@@ -62,7 +62,7 @@ _RUNS: Mapping[str, ReasonCode] = {
     "steps_done": ReasonCode("all its steps are done"),
     "still_up": ReasonCode("the run has ended, and services are still up", "rltui down RUN ends them"),
     "handed_on": ReasonCode("a job ended well and left its work to another program", "read the text"),
-    "end_unseen": ReasonCode("nobody saw how it ended: reboot, or the shim was killed", "start it again"),
+    "end_unseen": ReasonCode("its end was not recorded: a reboot, or its shim was killed", "start it again"),
     "never_started": ReasonCode("it has never been started", "rltui start RUN"),
     "queue": ReasonCode("it waits in the queue; the text says what for", "rltui queue"),
     "observed": ReasonCode("another program runs it, and its logs grow"),
