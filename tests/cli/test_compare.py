@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import CommandLine
@@ -87,6 +89,48 @@ def test_runs_are_compared(place: Path, cli: CommandLine, capsys: pytest.Capture
     assert f"| {escaped} |" in capsys.readouterr().out
     assert main(["runs", "compare", "a"]) == 2
     assert main(["runs", "compare", "a", "bb"]) == 2
+
+
+def test_a_verdict_on_two_groups_of_seeds(
+    own_user: Path, tmp_path: Path, cli: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs of the same seed are one measurement; `b` is worse only once three seeds say so."""
+    for name, seed, height in (
+        *(("a0", 0, 9), ("a1", 1, 9.1), ("a2", 2, 9.2), ("again", 0, 9)),
+        *(("b0", 0, 5), ("b1", 1, 5.1), ("b2", 2, 5.2)),
+    ):
+        write_finished_run(tmp_path / "out" / name, steps=12)
+        _edit(tmp_path / "out" / name, r"^seed = 0", f"seed = {seed}")
+        path = tmp_path / "out" / name / "metrics.jsonl"
+        rows = [{**json.loads(line), "time": 1.8e9} for line in path.read_text().splitlines()]
+        reward = "train/agg/effective/agent/reward/mean"
+        lines = [json.dumps({**row, reward: height / 10} if reward in row else row) for row in rows]
+        path.write_text("".join(f"{line}\n" for line in lines))
+    catalog.catch_up(RunIndex())
+
+    def verdict(*words: str) -> dict[str, Any]:
+        text = cli("runs", "compare", *words, "--json")
+        assert len(text) <= 400
+        document: dict[str, Any] = json.loads(text)
+        return document
+
+    found = verdict("a0", "a1", "a2", "--with", "b0", "b1", "b2")
+    assert (found["diff"], found["verdict"], found["n"], found["seeds"]) == (-0.4, "worse", 6, 3)
+    assert found["ci95"] == [pytest.approx(-0.4 - 0.02267, abs=1e-4), pytest.approx(-0.4 + 0.02267, abs=1e-4)]
+    assert (found["on"], found["next"]) == ("reward at step 12", "")
+    assert verdict("b0", "b1", "b2", "--with", "a0", "a1", "a2")["verdict"] == "better"
+    alike = verdict("a0", "again", "--with", "b0")
+    assert (alike["verdict"], alike["n"], alike["seeds"]) == ("undistinguishable", 2, 1)
+    assert "2 more" in alike["next"]
+    without = verdict("a0", "--with", "b0", "b1", "--on", "eval")
+    assert (without["diff"], without["next"]) == (
+        None,
+        "no eval of a0, b0 and b1: rltui eval run a0 --from last",
+    )
+    assert cli("runs", "compare", "a0", "a1", "--with", "b0", "b1").startswith("worse: -0.4 (95 %: ")
+    assert "on both sides" in cli("runs", "compare", "a0", "a1", "--with", "a0", code=2)
+    assert "no table" in cli("runs", "compare", "a0", "--with", "b0", "--md", code=2)
+    assert "needs --with" in cli("runs", "compare", "a0", "b0", "--on", "eval", code=2)
 
 
 def test_runs_are_compared_by_their_evaluations(

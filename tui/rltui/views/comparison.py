@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from rltui.base.markdown import table
-from rltui.base.text import display_unit, format_number, value_text
+from rltui.base.text import count_text, display_unit, format_number, value_text
 from rltui.core import hints
 from rltui.core.metrics.levels import LEVEL_STEPS, MetricLevel
 from rltui.core.runs.compare import ComparedEvals, ComparedMetric, Comparison
 from rltui.core.runs.row import RunRow
+from rltui.core.runs.scores import ScoreVerdict
 from rltui.frameworks import packages
 from rltui.views.run import column_of
 
@@ -49,6 +50,18 @@ def remark_text(comparison: Comparison) -> str:
         reason = ", because their seeds differ" if seeds else ""
         return f"their evaluations used different examples{reason}; which run is better is unknown"
     return f"± is the std over steps; to know which run is better, {what}"
+
+
+def verdict_text(verdict: ScoreVerdict) -> str:
+    """`worse: -0.031 (95 %: -0.041 to -0.021), reward at step 200, 3 seeds a side` …"""
+    if verdict.diff is None:
+        text = "unknown"
+    else:
+        bounds = verdict.ci95
+        interval = "" if bounds is None else f" (95 %: {bounds[0]:+.3g} to {bounds[1]:+.3g})"
+        seeds = count_text(verdict.seeds, "seed")
+        text = f"{verdict.verdict}: {verdict.diff:+.3g}{interval}, {verdict.on}, {seeds} a side"
+    return f"{text}\n{verdict.next}" if verdict.next else text
 
 
 def compared_rows(comparison: Comparison, *, all_keys: bool = False) -> tuple[ComparedRow, ...]:

@@ -16,6 +16,7 @@ from msgspec import Meta, field
 from rltui.base.values import Value
 from rltui.core.metrics.names import cancelled_evals, find_all
 from rltui.core.metrics.series import SeriesKey
+from rltui.core.runs.scores import half_width
 
 COMPONENT, SERVER = "eval", "eval-server"
 """Ids of the manual components that run the evaluator and, where need be, a server for it."""
@@ -187,8 +188,6 @@ class EvalReport(Value):
 Standing = Literal["better", "worse", "undistinguishable", "other examples"]
 _LEAST_PAIRS = 5
 """Number of examples from which on an interval is believed."""
-_Z = 1.959964
-"""95 % of a normal distribution lies within this many standard deviations of its mean."""
 
 
 class Difference(Value):
@@ -207,9 +206,7 @@ class Difference(Value):
         """
         if self.stderr is None or self.examples < _LEAST_PAIRS:
             return None
-        degrees = self.examples - 1
-        quantile_excess = (_Z**3 + _Z) / (4 * degrees) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * degrees**2)
-        return (_Z + quantile_excess) * self.stderr  # the first terms of Cornish and Fisher's expansion
+        return half_width(self.stderr, self.examples - 1)
 
     @property
     def standing(self) -> Standing:

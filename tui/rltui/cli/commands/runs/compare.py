@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rltui.base.text import truncate
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
-from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable
-from rltui.cli.output import print_csv, print_json
+from rltui.cli.command import Arguments, argument, choice, command, exclusive, flag, repeatable
+from rltui.cli.output import print_csv, print_json, print_outcome
 from rltui.cli.table import plain_lines, room, width_of
 from rltui.core import hints
 from rltui.core.config.data import short_names
@@ -21,6 +21,7 @@ from rltui.services.runs.references import find_run
 
 if TYPE_CHECKING:
     from rltui.core.runs.compare import Comparison
+    from rltui.core.runs.scores import ScoreVerdict
     from rltui.views.comparison import ComparedRow
 
 _WIDEST_CELL = 32
@@ -51,6 +52,16 @@ class ComparedRunDocument:
 @command(
     "runs compare",
     argument("run", "RUN", "two or more runs", nargs="+", completes="runs"),
+    argument(
+        "--with",
+        "RUN",
+        "compare the means of these runs and of those before, over their seeds: better, worse, or chance",
+        dest="others",
+        nargs="+",
+        default=[],
+        completes="runs",
+    ),
+    choice("--on", ("eval", "reward"), "what --with compares (default: eval if all have one)", default=None),
     repeatable("--metric", "METRIC", "a metric, such as reward or loss; repeatable", completes="metrics"),
     flag("--all-keys", "include keys that are equal"),
     exclusive(
@@ -61,17 +72,28 @@ class ComparedRunDocument:
     examples=(
         "runs compare demo low-lr",
         "runs compare demo low-lr --metric reward --md",
+        "runs compare a-0 a-1 a-2 --with b-0 b-1 b-2 --json",
     ),
 )
 def compare(arguments: Arguments) -> int:
     from rltui.client.local_runs import LocalRuns
+    from rltui.core.runs.verdict import verdict_of
     from rltui.views.comparison import compared_rows, markdown_table, remark_text
 
     index = ready_index()
     ids = list(dict.fromkeys(find_run(index, name).id for name in arguments.run))
-    if len(ids) < 2:
+    others = list(dict.fromkeys(find_run(index, name).id for name in arguments.others))
+    if shared := [name for name in arguments.others if find_run(index, name).id in ids]:
+        raise UsageError(f"{shared[0]} is on both sides of --with")
+    if len(ids) + len(others) < 2:
         raise UsageError("compare needs two or more runs", hint=f"{hints.RUNS} lists them")
-    comparison = LocalRuns(index).compare(ids, arguments.metric)
+    if others and (arguments.csv or arguments.md or arguments.all_keys):
+        raise UsageError("--with prints a verdict, no table")
+    if arguments.on and not others:
+        raise UsageError("--on needs --with")
+    comparison = LocalRuns(index).compare([*ids, *others], arguments.metric)
+    if others:
+        return _print_verdict(verdict_of(comparison, len(ids), arguments.on), arguments)
     if arguments.json:
         print_json(_document(comparison, all_keys=arguments.all_keys))
     elif arguments.csv:
@@ -85,6 +107,14 @@ def compare(arguments: Arguments) -> int:
             print("no config key differs", file=sys.stderr)
         if remark := remark_text(comparison):
             print(remark, file=sys.stderr)
+    return 0
+
+
+def _print_verdict(verdict: ScoreVerdict, arguments: Arguments) -> int:
+    """The verdict on the runs after --with, against those before."""
+    from rltui.views.comparison import verdict_text
+
+    print_outcome(verdict.rounded(), f"{verdict_text(verdict)}\n", as_json=arguments.json)
     return 0
 
 
