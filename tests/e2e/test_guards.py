@@ -18,9 +18,11 @@ from typing import Literal
 import pytest
 from tests.conftest import Box, temporary_box
 from tests.engine import EXAMPLE
+from tests.following import follow
 from tests.terminal import Terminal
 from tests.waiting import retry_until
 
+from rltui.core import hints
 from rltui.core.experiment.api import Loss
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(400)]
@@ -159,6 +161,19 @@ def test_what_a_rewind_set_aside_is_brought_back(box: Box) -> None:
     assert (box.work / "out-one/checkpoints/step_20/STABLE").read_text() == "x" * 20
     assert box.run("start", "one", "--wait").returncode == 0
     assert goes_on_from(box, "one", 20)
+
+
+@pytest.mark.slow
+def test_one_command_undoes_the_rewind_of_a_running_run(box: Box) -> None:
+    walking(box, "one")
+    rewind = box.run("restart", "one", "--from", "10", "--yes", "--wait")
+    has_walked(box, "one")
+    follow(box, rewind, hints.GO_FORWARD, code=0, name="one")
+    assert goes_on_from(box, "one", 20)
+    assert [folder["step"] for folder in box.json("checkpoints", "one")["checkpoints"]][:4] == [5, 10, 15, 20]
+    twice = box.run("checkpoints", "restore", "one", "20200101-000000", "--set-aside")
+    assert (twice.returncode, "leave STAMP out" in twice.stderr) == (2, True)
+    assert box.run("down", "one").returncode == 0
 
 
 # --- trials ------------------------------------------------------------------------------------------

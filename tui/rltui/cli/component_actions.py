@@ -13,6 +13,7 @@ from rltui.cli.waiting import (
     request_plan,
     should_wait,
     styled_plan_text,
+    tell_way_forward,
     wait_and_report,
     wait_for_components,
 )
@@ -52,6 +53,7 @@ def execute(action: Literal["start", "stop", "restart"], arguments: Arguments) -
             print("nothing to do", file=sys.stderr)
         request_with_consent = require_plan_consent(plan, request, arguments)
         plan = request_plan(wire, "execute", request_with_consent)
+        tell_way_forward(plan, record.name)
         if should_wait(arguments):
             wait_and_report(wire, {*plan.stop, *plan.start}, arguments, plan)
             return 0

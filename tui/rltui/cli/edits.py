@@ -17,7 +17,13 @@ from rltui.cli.colour import style
 from rltui.cli.command import Arguments
 from rltui.cli.consent import require_plan_consent
 from rltui.cli.output import print_json
-from rltui.cli.waiting import request_plan, should_wait, styled_plan_text, wait_and_report
+from rltui.cli.waiting import (
+    request_plan,
+    should_wait,
+    styled_plan_text,
+    tell_way_forward,
+    wait_and_report,
+)
 from rltui.client import launch
 from rltui.client.actor import actor
 from rltui.core import hints
@@ -71,6 +77,8 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: Argum
     with wire:
         plan = execute_edit(partial(request_plan, wire), request, arguments, name_if_needed(record.name))
         restarted_ids = {*plan.stop, *plan.start} if request.restart else set()
+        if not arguments.plan:
+            tell_way_forward(plan, record.name)
         if restarted_ids and not arguments.plan and should_wait(arguments):
             started_at = time.monotonic()
             wait_and_report(wire, restarted_ids, arguments, plan)

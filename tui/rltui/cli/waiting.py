@@ -47,6 +47,12 @@ def styled_plan_text(plan: Plan) -> str:
     return "".join(f"{line}\n" for line in lines) + "".join(map(style_line, body.splitlines(keepends=True)))
 
 
+def tell_way_forward(plan: Plan, name: str) -> None:
+    """After a rewind that moves checkpoints aside: the command that brings them back."""
+    if any(step > (plan.lost.resume_step or 0) for step in plan.checkpoints) and plan.archived:
+        print(f"to undo this rewind: {hints.GO_FORWARD(name=name)}", file=sys.stderr)
+
+
 def should_wait(arguments: Arguments) -> bool:
     """Whether to wait: as it was said, or else where a person looks on."""
     if arguments.wait is None:

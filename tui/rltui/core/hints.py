@@ -175,6 +175,7 @@ EVALS = Hint("queued-evaluation", "eval list [{name}]")
 EVALS_CANCEL = Hint("evaluation-goes-on", "eval cancel [{name}] {id}")
 PRUNE = Hint("disk-full", "checkpoints prune [{name}]")
 RESTORE_ASIDE = Hint("set-aside", "checkpoints restore {name} {stamp}")
+GO_FORWARD = Hint("went-back", "checkpoints restore {name} --set-aside")
 PRUNE_ASIDE = Hint("disk-full", "checkpoints prune --set-aside --keep-every 1 [{name}]")
 
 # --- all runs -----------------------------------------------------------------------------------------------
