@@ -117,7 +117,7 @@ def test_a_verdict_on_two_groups_of_seeds(
     found = verdict("a0", "a1", "a2", "--with", "b0", "b1", "b2")
     assert (found["diff"], found["verdict"], found["n"], found["seeds"]) == (-0.4, "worse", 6, 3)
     assert found["ci95"] == [pytest.approx(-0.4 - 0.02267, abs=1e-4), pytest.approx(-0.4 + 0.02267, abs=1e-4)]
-    assert (found["on"], found["next"]) == ("reward at step 12", "")
+    assert (found["on"], found["next"]) == ("reward to step 12", "")
     assert verdict("b0", "b1", "b2", "--with", "a0", "a1", "a2")["verdict"] == "better"
     alike = verdict("a0", "again", "--with", "b0")
     assert (alike["verdict"], alike["n"], alike["seeds"]) == ("undistinguishable", 2, 1)

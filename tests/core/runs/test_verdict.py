@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -9,7 +10,7 @@ from statistics import fmean
 
 import pytest
 
-from rltui.core.metrics.levels import level_of
+from rltui.core.metrics.levels import late_mean
 from rltui.core.runs.scores import compare_scores, half_width
 
 DATA = Path(__file__).parents[2] / "data"
@@ -25,8 +26,14 @@ def rewards_of_good_runs() -> list[list[float]]:
     return runs
 
 
-def levels_at(runs: list[list[float]], step: int) -> list[float]:
-    return [level.mean for run in runs if (level := level_of(run[:step])) is not None]
+def rewards_of_fast_runs() -> list[list[float]]:
+    """The same with `lr = 1e-3`."""
+    lines = (DATA / "metrics" / "rewards-of-lr-1e-3.txt").read_text().splitlines()
+    return [[float(word) for word in line.split()] for line in lines]
+
+
+def scores_at(runs: list[list[float]], step: int) -> list[float]:
+    return [score for run in runs if (score := late_mean(run[:step])) is not None]
 
 
 def splits() -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -36,13 +43,23 @@ def splits() -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 def test_runs_that_differ_by_their_seed_alone_are_not_told_apart() -> None:
+    counts = Counter[str]()
     for step in (40, 60, 100, 150, 200):
-        levels = levels_at(rewards_of_good_runs(), step)
+        scores = scores_at(rewards_of_good_runs(), step)
+        for one, other in splits():
+            counts[compare_scores([scores[i] for i in one], [scores[i] for i in other]).verdict] += 1
+    assert counts["undistinguishable"] >= 0.95 * counts.total()
+
+
+def test_a_learning_rate_that_is_too_high_is_worse() -> None:
+    for step in (100, 200):
+        good, fast = scores_at(rewards_of_good_runs(), step), scores_at(rewards_of_fast_runs(), step)
         verdicts = [
-            compare_scores([levels[seed] for seed in one], [levels[seed] for seed in other]).verdict
-            for one, other in splits()
+            compare_scores(worse, [good[i] for i in one]).verdict
+            for one in combinations(SEEDS, 3)
+            for worse in combinations(fast, 3)
         ]
-        assert verdicts.count("undistinguishable") >= 0.95 * len(verdicts), step
+        assert verdicts.count("worse") >= 0.95 * len(verdicts), step
 
 
 def test_one_run_on_each_side_proves_nothing() -> None:

@@ -53,7 +53,7 @@ def remark_text(comparison: Comparison) -> str:
 
 
 def verdict_text(verdict: ScoreVerdict) -> str:
-    """`worse: -0.031 (95 %: -0.041 to -0.021), reward at step 200, 3 seeds a side` …"""
+    """`worse: -0.031 (95 %: -0.041 to -0.021), reward to step 200, 3 seeds a side` …"""
     if verdict.diff is None:
         text = "unknown"
     else:

@@ -38,6 +38,14 @@ def level_of(values: Sequence[float]) -> MetricLevel | None:
     return MetricLevel(mean, std if math.isfinite(std) else None, len(newest))
 
 
+def late_mean(values: Sequence[float]) -> float | None:
+    """The mean of the last quarter of the finite values, at least of `LEVEL_STEPS`: with less noise than the
+    level; `None` if there is none.
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    return _mean(finite[-max(LEVEL_STEPS, len(finite) // 4) :]) if finite else None
+
+
 def block_means(values: Sequence[float]) -> list[float]:
     """The mean of each `LEVEL_STEPS` successive values; a remainder at the end is no block yet."""
     ends = range(LEVEL_STEPS, len(values) + 1, LEVEL_STEPS)

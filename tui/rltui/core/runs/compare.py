@@ -12,7 +12,7 @@ from rltui.base.secrets import MASK, OTHER_MASK, mask_value
 from rltui.base.text import did_you_mean
 from rltui.base.toml.values import TomlValue, same_value
 from rltui.core.config.data import Leaves, replaced
-from rltui.core.metrics.levels import MetricLevel, best_level, level_of
+from rltui.core.metrics.levels import MetricLevel, best_level, late_mean, level_of
 from rltui.core.metrics.names import CONCEPTS, Better, MetricConcept, concept_of, find, find_all
 from rltui.core.metrics.series import NO_STEP, Series, SeriesKey, SeriesSource
 from rltui.core.runs.evals import Difference, Evaluation, difference
@@ -59,6 +59,8 @@ class MetricSummary:
     """Level over the last steps, for a metric that comes by batches."""
     common_level: MetricLevel | None = None
     """Level over the steps up to `ComparedMetric.common_step`."""
+    common_mean: float | None = None
+    """Mean over the last quarter of these steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ def _summary(
         common=values[stop - 1] if stop else None,
         level=level_of(values) if by_batch else None,
         common_level=level_of(values[:stop]) if by_batch else None,
+        common_mean=late_mean(values[:stop]) if by_batch else None,
     )
 
 

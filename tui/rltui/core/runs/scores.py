@@ -34,7 +34,7 @@ class ScoreVerdict(Value):
     """Number of scores of the smaller side, each of its own seed."""
     verdict: Literal["better", "worse", "undistinguishable"] = "undistinguishable"
     on: str = ""
-    """What the scores are: `reward at step 200`, `eval reverse-text`."""
+    """What the scores are: `reward to step 200`, `eval reverse-text`."""
     next: str = ""
     """What would tell more; empty: nothing need be done."""
 

@@ -12,11 +12,11 @@ from typing import Literal
 
 from rltui.base.text import join_first
 from rltui.core import hints
-from rltui.core.runs.compare import Comparison
+from rltui.core.runs.compare import Comparison, MetricSummary
 from rltui.core.runs.scores import ScoreVerdict, compare_scores
 
 Ground = Literal["eval", "reward"]
-"""`eval`: the newest evaluation of trained weights; `reward`: the level at the last step that all reached."""
+"""`eval`: the newest evaluation of trained weights; `reward`: the last quarter of the steps that all have."""
 
 
 def verdict_of(comparison: Comparison, baseline_count: int, on: Ground | None = None) -> ScoreVerdict:
@@ -47,13 +47,16 @@ def _evals(comparison: Comparison) -> tuple[str, list[float | None]]:
 
 
 def _rewards(comparison: Comparison) -> tuple[str, list[float | None]]:
-    """Levels at the common step; of runs without series, the last ones."""
+    """Means over the last quarter of the steps that all have; of runs without series, their last levels."""
     for metric in comparison.metrics:
         if metric.id == "reward":
-            levels = [summary.common_level or summary.level for summary in metric.summaries]
-            step = "" if metric.common_step is None else f" at step {metric.common_step}"
-            return f"reward{step}", [None if level is None else level.mean for level in levels]
+            step = "" if metric.common_step is None else f" to step {metric.common_step}"
+            return f"reward{step}", [_late(summary) for summary in metric.summaries]
     return "reward", [None] * len(comparison.runs)
+
+
+def _late(summary: MetricSummary) -> float | None:
+    return summary.level.mean if summary.common_mean is None and summary.level else summary.common_mean
 
 
 def _units(comparison: Comparison) -> list[object]:

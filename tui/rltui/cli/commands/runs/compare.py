@@ -45,7 +45,7 @@ class ComparedRunDocument:
     Secrets are masked."""
     metrics: dict[str, dict[str, Any]]
     """Id of a concept, or name of a series → `last`, `best`, `common` (its value at `common_step`), `level`
-    and `common_level` (both over ten steps).
+    and `common_level` (both over ten steps), `common_mean` (over the last quarter to `common_step`).
     """
 
 
