@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("textual", "rich", "torch", "transformers", "vllm", "starlette")
+HEAVY = ("textual", "rich", "torch", "transformers", "vllm", "starlette", "mcp")
 
 
 def imported(statement: str, *names: str) -> list[str]:
@@ -45,6 +45,12 @@ def test_screen_imports_no_edge_library() -> None:
     assert (
         imported("import rltui.ui.app", "libtmux", "pynvml", "torch", "numpy", "textual_hires_canvas") == []
     )
+
+
+def test_nothing_but_the_server_of_tools_imports_the_sdk() -> None:
+    help_page = "from rltui.cli.parser import parse\nparse(['mcp'])\nimport rltui.cli.command_help"
+    names = ("mcp", "mcp_types", "rltui.mcp_server")
+    assert imported(f"{TUI}, rltui.cli.commands.mcp\n{help_page}", *names) == []
 
 
 TUI = "import rltui.client.local_experiment, rltui.client.launch, rltui.ui.app, rltui.ui.screens.overview"

@@ -48,6 +48,9 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
     "all runs": {
         "runs": "list, compare, tag, rename, archive and delete runs",
     },
+    "for agents and scripts": {
+        "mcp": "serve the tools for agents, over MCP, on stdin and stdout",
+    },
     "this machine, and help": {
         "doctor": "check this machine, or the nodes of a layout",
         "trust": "allow rltui to run the programs in a folder",

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
 _SPAN = re.compile(r"(?P<first>-?[\d.]+(?:e[+-]?\d+)?)\.\.(?P<last>-?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _MOST_RUNS = 1000
 _DIGITS = 3
 """Significant digits of values that are chosen by chance."""
@@ -103,6 +102,8 @@ def _planned(
         ConfigError: if some break a rule: which, and why. Now rather than in the night, and before any of
             them is queued. Once if all break the same one: then it is not the values.
     """
+    from rltui.client.queue.commands import in_sweep
+
     requests: list[QueueRequest] = []
     errors: list[ConfigError] = []
     problems: list[str] = []
@@ -115,11 +116,8 @@ def _planned(
             problems.append(f"{point_text}: {'; '.join((error.title, *error.details))}")
             continue
         shared = requests[0] if requests else request
-        own_name = "-".join(
-            _NOT_IN_NAMES.sub("_", key.rpartition(".")[2] + value).strip("_") for key, value in point
-        )
         own = replace(shared, request=request.request, overrides=request.overrides)
-        requests.append(replace(own, own=point_text, own_name=own_name))
+        requests.append(in_sweep(own, point))
     if len(errors) == len(points) > 1 and len({str(error) for error in errors}) == 1:
         raise errors[0]
     if problems:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import string
 import time
@@ -43,6 +44,7 @@ START = "start"
 START_TIMEOUT_S = 20.0
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_NAME = 48
 _UNTRIED: Mapping[str, Any] = {
     "state": "queued", "why": "", "failures": 0, "not_before": None, "ended_at": None, "outcome": None,
@@ -94,6 +96,13 @@ def fork_for_queue(fork: Fork) -> QueueRequest:
         needs=needs_of(record),
         is_job=is_submitted(record),
     )
+
+
+def in_sweep(request: QueueRequest, point: Sequence[tuple[str, str]]) -> QueueRequest:
+    """The request as one of a sweep, named by its values."""
+    values = (_NOT_IN_NAMES.sub("_", key.rpartition(".")[2] + value).strip("_") for key, value in point)
+    point_text = " ".join(f"{key}={value}" for key, value in point)
+    return replace(request, own=point_text, own_name="-".join(values))
 
 
 def fork_text(request: ExperimentRequest) -> str:

@@ -25,6 +25,7 @@ _ERRORS: Mapping[str, ReasonCode] = {
         "the command loses work, deletes, or has a warning", "read the plan; add --yes to do it"
     ),
     "declined": ReasonCode("a person answered no"),
+    "stale_plan": ReasonCode("what a plan was made from has changed", "plan again"),
     "costs_more": ReasonCode("the plan has come to cost more than was confirmed", "review the new plan"),
     "not_found": ReasonCode("a file, folder or layout does not exist", "check the path"),
     "invalid_config": ReasonCode(

@@ -1,0 +1,114 @@
+"""The tools that change something, and the plan before that: nothing is executed but what was planned."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, TypedDict
+
+from pydantic import Field
+
+from rltui.client import launch
+from rltui.client.manual_components import tokens
+from rltui.core.experiment.questions import ExperimentApi
+from rltui.core.runs.evals import EvalRequest, EvalTarget
+from rltui.errors import ConflictError
+from rltui.mcp_server import actions
+from rltui.mcp_server.actions import Action, PlanArguments
+from rltui.mcp_server.plan_ids import PlannedAct, digest_of, encode, planned_act
+from rltui.mcp_server.runs import record_of, row_of
+from rltui.services.experiment.journal import journal_of
+
+_NONE = PlanArguments()
+_Count = Annotated[int, Field(ge=1)]
+
+
+class PlanAnswer(TypedDict, total=False):
+    plan_id: str
+    """For apply; missing if there is nothing to do, or an error forbids it."""
+    run: str
+    stop: list[str]
+    start: list[str]
+    keep: list[str]
+    lose: str
+    diff: str
+    effects: list[str]
+    """Whatever else it does."""
+    reasons: list[str]
+    problems: list[str]
+
+
+class Applied(TypedDict):
+    ok: bool
+    run: str
+    took_s: float
+    done: list[str]
+    """What was done, or has begun, in words."""
+
+
+def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> PlanAnswer:
+    """What an action would do, stop, start and lose; nothing is done. Pass its plan_id on to apply.
+
+    set: write args.edits, as {"lr": 1e-4}; null removes a key. undo: the last edit. Both: with args.restart,
+    what reads the keys restarts. start, stop, restart: args.components, or all. down: end all of a run.
+    prune: delete old checkpoints, but args.keep_last and the best. fork: a run with args.edits, args.name;
+    args.queued: when there is room. sweep: queue a fork for each combination of args.values, as
+    {"lr": [1e-4, 3e-4]}. args.checkpoint, where restarts and forks resume: a step, last, best or beginning.
+    """
+    row = row_of(run)
+    args = actions.pinned(row, action, args)
+    prepared = actions.prepare(row, action, args)
+    answer: PlanAnswer = prepared.effects
+    answer["run"] = row.name
+    state = digest_of(prepared.state)
+    given = {name: value for name, value in asdict(args).items() if value != getattr(_NONE, name)}
+    act = PlannedAct(run=row.id, action=action, args=given, state=state, newest=prepared.newest_checkpoint)
+    if not prepared.is_blocked:
+        answer["plan_id"] = encode(act)
+    return answer
+
+
+def apply(plan_id: str, reason: str) -> Applied:
+    """Execute a plan; reason says why, to the people who read the events. Refused with stale_plan if the
+    state has moved since: then plan again. What it starts is not ready yet: wait.
+    """
+    act = planned_act(plan_id)
+    row = row_of(act.run)
+    prepared = actions.prepare(row, act.action, act.arguments)
+    has_gone_back = act.newest is not None and (prepared.newest_checkpoint or 0) < act.newest
+    if digest_of(prepared.state) != act.state or has_gone_back:
+        raise ConflictError(
+            f"the state of {row.name} has moved since the plan was made",
+            hint="nothing was done; call plan again, and review it",
+            code="stale_plan",
+        )
+    started_at = time.monotonic()
+    done = [*prepared.execute(), f"reason: {reason}"]
+    return Applied(ok=True, run=row.name, took_s=round(time.monotonic() - started_at, 1), done=done)
+
+
+def evaluate(
+    run: str = "",
+    of: int | Literal["now", "base", "last", "best"] = "now",
+    n: _Count = 20,
+    r: _Count = 3,
+    when_done: bool = False,
+) -> dict[str, Any]:
+    """Queue an evaluation of the present weights, the model before training, or a checkpoint: n examples with
+    r rollouts each. Later look, what=evals, has its mean and standard error.
+    """
+    record = record_of(run)
+    target = EvalTarget(kind=of) if of == "now" or of == "base" else actions.checkpoint(record, of)
+    request = EvalRequest(target=target, num_examples=n, rollouts_per_example=r, when_done=when_done)
+    with launch.connect_or_start(record) as wire:
+        wire.call("tokens", tokens())
+        queued = wire.request(ExperimentApi.evaluate, request)
+    return {"run": record.name, **queued.part("id", "label", "state", "why")}
+
+
+def note(text: Annotated[str, Field(min_length=1, max_length=2000)], run: str = "") -> dict[str, Any]:
+    """Add a note to the events of a run; its charts show it as a mark."""
+    record = record_of(run)
+    with launch.connected(record) as wire:
+        entry = journal_of(record).note(text) if wire is None else wire.request(ExperimentApi.note, text)
+    return {"run": record.name, "text": entry.text}

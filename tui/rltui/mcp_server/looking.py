@@ -1,0 +1,233 @@
+"""The tools that change nothing: which runs there are, how they do, why, and when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from rltui.base.text import truncate
+from rltui.client.reader import ExperimentReader
+from rltui.client.series import current_series
+from rltui.client.statuses import read_status, rows_of
+from rltui.core.metrics.selection import requested_lines
+from rltui.core.rollouts.batches import BatchSummary, Transcript, sort_samples
+from rltui.core.runs.row import RunRow
+from rltui.errors import UsageError
+from rltui.frameworks.rollouts import WRITERS
+from rltui.mcp_server.runs import all_runs, record_of, row_of
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.redaction import without_secrets
+from rltui.services.rollouts import open_rollouts
+from rltui.services.runs import catalog
+from rltui.services.runs.queue_file import read_queue
+
+Document = dict[str, Any]
+_MOST_LISTED, _MOST_VALUES = 20, 200
+_TEXT_CHARS = 3000
+"""Characters of the texts of all rollouts together, each cut alike."""
+_READ_S = 1.0
+
+
+def overview(alive: bool = True) -> Document:
+    """List the runs, by default the living ones, with step, reward and health, and the queue. Begin here."""
+    rows = [row for row in all_runs().rows() if row.trashed_at is None and row.archived_at is None]
+    rows.sort(key=lambda row: (row.is_alive, row.started_at or row.created_at), reverse=True)
+    listed = [row for row in rows if row.is_alive or not alive][:_MOST_LISTED]
+    living = [row for row in listed if row.is_alive]
+    statuses = rows_of([catalog.record_of(row) for row in living])
+    health = {row.id: _health(status) for row, status in zip(living, statuses, strict=True)}
+    queue = read_queue()
+    waiting = [
+        entry.part("name", "state", "why", "group", "told") for entry in queue.entries if entry.is_open
+    ]
+    return {
+        "runs": [{**_gist(row), **health.get(row.id, {})} for row in listed],
+        "not_listed": len(rows) - len(listed),
+        "queue": waiting[:_MOST_LISTED],
+        "queue_paused": queue.paused,
+    }
+
+
+def _gist(row: RunRow) -> Document:
+    level = row.levels.get("reward")
+    figures = {"reward": row.reward, "reward_std": level and level.std, "step": row.step}
+    return {
+        "name": row.name,
+        "state": row.state,
+        "reason": row.reason.code,
+        "max_steps": row.max_steps,
+        **figures,
+    }
+
+
+def _health(status: Mapping[str, Any]) -> Document:
+    concerns = (status.get("progress") or {}).get("concerns", ())
+    words = [concern["word"] for concern in concerns]
+    return {"state": status["state"], "step": status["step"], "concerns": words}
+
+
+# --- one run ------------------------------------------------------------------------------------------------
+
+_COMPONENT = ("id", "state", "stalled", "reason", "pid", "attempt", "exit_code", "signal", "uptime_s", "log")
+_CONCERN = ("word", "text", "since", "last_good", "edits", "back")
+
+
+def _config(record: ExperimentRecord) -> Document:
+    table = ExperimentReader(record).knobs()
+    knobs = [knob for knob in (*table.knobs, *table.others) if knob.is_set or knob.changed]
+    fields = ("key", "value", "running", "default", "readers")
+    return {"config": [knob.part(*fields) for knob in knobs], "undo": table.undo}
+
+
+def _checkpoints(record: ExperimentRecord) -> Document:
+    fields = ("step", "complete", "size_bytes", "reward", "evals", "notes")
+    return {
+        "checkpoints": [item.part(*fields) for item in ExperimentReader(record).checkpoints().checkpoints]
+    }
+
+
+def _evals(record: ExperimentRecord) -> Document:
+    fields = ("id", "label", "env", "step", "mean", "stderr", "num_examples", "verdict")
+    report = ExperimentReader(record).evals()
+    waiting = read_status(record).get("evals", ())
+    return {
+        "evals": [item.part(*fields) for item in report.evaluations[-_MOST_LISTED:]],
+        "waiting": len(waiting),
+    }
+
+
+def _summary(record: ExperimentRecord) -> Document:
+    status = read_status(record)
+    progress = status.get("progress") or {}
+    return {
+        **_part(status, ("state", "reason", "step", "max_steps", "reward", "transaction", "rollback")),
+        **_part(progress, ("eta_s", "bottleneck")),
+        "components": [_part(item, ("id", "state", "reason")) for item in status["components"]],
+        "concerns": [_part(concern, ("word", "since")) for concern in progress.get("concerns", ())],
+    }
+
+
+_SIDES: Mapping[str, Callable[[ExperimentRecord], Document]] = {
+    "summary": _summary,
+    "parts": lambda record: {
+        "parts": [_part(item, _COMPONENT) for item in read_status(record)["components"]]
+    },
+    "concerns": lambda record: {
+        "concerns": [_part(item, _CONCERN) for item in _progress(record, "concerns")]
+    },
+    "curve": lambda record: {"curve": _spread(_progress(record, "curve"), _MOST_LISTED)},
+    "config": _config,
+    "checkpoints": _checkpoints,
+    "evals": _evals,
+}
+Side = Literal["summary", "parts", "concerns", "curve", "config", "checkpoints", "evals"]
+
+
+def look(run: str = "", what: Side = "summary") -> Document:
+    """Show a side of a run: summary; parts, its components in detail; concerns, what is wrong with the
+    training and where to go back to; curve of the reward; config, the keys that are set; checkpoints; evals.
+
+    run, here and elsewhere: name, its beginning, id, folder, or -1, the newest; empty: the one that is alive.
+    """
+    record = record_of(run)
+    return {"run": record.name, **_SIDES[what](record)}
+
+
+def _progress(record: ExperimentRecord, name: str) -> Sequence[Any]:
+    return (read_status(record).get("progress") or {}).get(name) or []
+
+
+def _part(document: Mapping[str, Any], names: Iterable[str]) -> Document:
+    """Those of the fields that say something."""
+    return {name: document[name] for name in names if document.get(name) not in (None, "", [], {}, False)}
+
+
+def _spread(values: Sequence[Any], most: int) -> list[Any]:
+    """At most so many of the values, evenly, with the first and the last."""
+    if len(values) <= most:
+        return [*values]
+    return [values[round(index * (len(values) - 1) / (most - 1))] for index in range(most)]
+
+
+def metrics(
+    run: str = "", names: list[str] | None = None, around: int | None = None, window: int = 10
+) -> Document:
+    """Metrics as a table by step: spread over the run, or the steps within window of around.
+
+    names: reward, loss, entropy, kl, lr …, a program's own name, or a pattern; none: those with a chart.
+    """
+    record = record_of(run)
+    reader = current_series(record)
+    lines = [*requested_lines(reader, names or (), record.name, all_series=False)]
+    lines = [line for line in lines if line.has_steps]
+    by_step: dict[int, list[float | None]] = {}
+    for column, line in enumerate(lines):
+        for step, value in zip(line.current.steps, line.current.values, strict=True):
+            if around is None or abs(step - around) <= window:
+                by_step.setdefault(step, [None] * len(lines))[column] = float(f"{value:.6g}")
+    rows = [[step, *by_step[step]] for step in sorted(by_step)]
+    listed = _spread(rows, max(_MOST_LISTED, _MOST_VALUES // (len(lines) + 1)))
+    columns = ["step", *(line.label for line in lines)]
+    return {"run": record.name, "columns": columns, "rows": listed, "all_rows": len(rows)}
+
+
+def rollouts(
+    run: str = "",
+    step: int | None = None,
+    pick: Literal["worst", "best"] = "worst",
+    n: Annotated[int, Field(ge=1, le=8)] = 3,
+    grep: str = "",
+) -> Document:
+    """What the model wrote at a step, by default the newest: figures of the batch, and its worst or best
+    rollouts with the last messages. grep: only those whose text matches the pattern.
+    """
+    row = row_of(run)
+    source = open_rollouts(Path(row.run_dir or row.folder))
+    while source.poll(budget_s=_READ_S):
+        pass
+    keys = [batch.key for batch in source.batches() if batch.key.kind == "train" and not batch.key.part]
+    key = next((key for key in keys if step in (None, key.step)), None)
+    if key is None:
+        steps = sorted(key.step for key in keys)
+        hint = f"steps with rollouts: {steps[0]} to {steps[-1]}" if steps else WRITERS
+        raise UsageError("no rollouts" if step is None else f"step {step} has no rollouts", hint=hint)
+    while source.poll(key, _READ_S):
+        pass
+    table = source.table(key)
+    indices: Sequence[int] = range(len(table))
+    if grep:
+        matches = source.search(key, (table[index] for index in indices), _pattern(grep))
+        indices = [index for index, is_match in zip(indices, matches, strict=True) if is_match]
+    transcripts = [source.open(key, table[index]) for index in sort_samples(table, pick, indices)[:n]]
+    samples = [_sample(transcript, _TEXT_CHARS // len(transcripts)) for transcript in transcripts]
+    return {"run": row.name, "step": key.step, "batch": asdict(BatchSummary.of(table)), "samples": samples}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"not a pattern: {text} ({error})") from None
+
+
+def _sample(transcript: Transcript, most: int) -> Document:
+    sample = transcript.sample
+    messages = [message for conversation in transcript.conversations for message in conversation.messages][
+        -3:
+    ]
+    texts = [(message.role, message.text or message.reasoning) for message in messages]
+    texts += [*transcript.facts, *(("error", error) for error in transcript.errors)]
+    figures = {"reward": sample.reward, "output_tokens": sample.output_tokens, "ended": sample.stop}
+    return {**figures, "untrusted": [[name, _cut(text, most // len(texts))] for name, text in texts]}
+
+
+def _cut(text: str, most: int) -> str:
+    return truncate(without_secrets(text), max(60, most))
+
+
+TOOLS: tuple[Callable[..., Any], ...] = (overview, look, metrics, rollouts)
