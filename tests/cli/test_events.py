@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 
 from rltui import paths
+from rltui.services.actor import user_name
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
 NOW = time.mktime((2026, 11, 22, 15, 0, 0, 0, 0, -1))
@@ -52,13 +53,13 @@ def journal(own_user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_journal_with_its_diffs(journal: Path, cli: CommandLine) -> None:
     lines = cli("events").splitlines()
-    assert lines[0] == "WHEN                   STEP  KIND        WHAT"
-    assert lines[2] == "2026-11-22 13:00:00          ready       trainer ready"
-    assert lines[3] == "2026-11-22 14:00:00      12  edit        lr 1e-5 → 1e-4"
+    assert lines[0] == "WHEN                   STEP  KIND        WHO     WHAT"
+    assert lines[2] == "2026-11-22 13:00:00          ready               trainer ready"
+    assert lines[3] == "2026-11-22 14:00:00      12  edit                lr 1e-5 → 1e-4"
     assert lines[4:9] == [f"{'':8}{line}" for line in DIFF.splitlines()]
-    assert lines[9] == "2026-11-22 14:30:00          crash       trainer failed: killed"
+    assert lines[9] == "2026-11-22 14:30:00          crash               trainer failed: killed"
     assert lines[10:] == [
-        "2026-11-22 14:59:00          note        better now",
+        "2026-11-22 14:59:00          note                better now",
         f"{'':8}said the second line",
     ]
     assert len(cli("events", "--brief").splitlines()) == 1 + len(JOURNAL)
@@ -109,7 +110,10 @@ def test_what_there_is_not_is_told(
 
 def test_a_note_is_kept_while_nothing_runs(journal: Path, cli: CommandLine) -> None:
     assert cli("events", "add", "seed", "7", "from here on") == "noted: seed 7 from here on\n"
-    assert cli("events", "--kind", "note").splitlines()[-1].endswith("  note        seed 7 from here on")
+    me = user_name()
+    line = cli("events", "--kind", "note", "--by", me).splitlines()[-1]
+    assert line.endswith(f"  note        {me:<6}  seed 7 from here on")
+    assert "seed 7" not in cli("events", "--by", "agent")
     assert "nothing to add" in cli("events", "add", " ", code=2)
     journal.unlink()
     journal.symlink_to("elsewhere")

@@ -20,6 +20,7 @@ from rltui.base.protocol import PROTOCOL_VERSION
 from rltui.core.experiment.api import Status
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.gpu.report import GpuReport
+from rltui.services.actor import user_name
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.supervisor import api_server
 from rltui.supervisor.api_server import ApiServer
@@ -114,6 +115,35 @@ async def until(reached: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not reached():  # noqa: ASYNC110  (the server has no event for what tests wait for)
             await asyncio.sleep(0.01)
+
+
+async def test_a_client_is_who_it_says_unless_its_process_says_otherwise(place: Place) -> None:
+    place.supervisor.down.set()
+    client = await place.greet()
+    await client.ask("shutdown", by="of an earlier version")
+    night = {"kind": "agent", "user": "root", "name": "night 1", "pid": 1, "terminal": "", "ssh": ""}
+    assert "result" in await client.ask("identify", **night)
+    await client.ask("shutdown")
+    me, pid = user_name(), os.getpid()
+    assert [by for by, _ in place.supervisor.downs] == [
+        f"{me}, pid {pid}",
+        f"agent night-1 ({me}, pid {pid})",
+    ]
+    assert "user" in (await client.ask("identify", kind="cli"))["error"]["title"]
+
+
+async def test_a_raw_client_of_an_agent_is_the_agents(place: Place) -> None:
+    place.supervisor.down.set()
+    code = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); f = s.makefile();"
+        """f.readline(); s.sendall(b'{"id":1,"method":"shutdown"}\\n'); f.readline()"""
+    )
+    process = await asyncio.create_subprocess_exec(
+        "env", "-u", "RLTUI_AGENT", sys.executable, "-c", code, place.path,
+        env={**os.environ, "AI_AGENT": "night-1"},
+    )  # fmt: skip
+    await process.wait()
+    assert place.supervisor.downs[0][0] == f"agent night-1 ({user_name()}, pid {process.pid})"
 
 
 async def test_socket_is_only_the_users(place: Place) -> None:

@@ -27,14 +27,14 @@ async def test_one_decides_at_a_time(supervisor: Supervisor, monkeypatch: pytest
     order: list[str] = []
 
     async def plan(_: Planner, request: Request) -> Any:
-        order.append(f"{request.by} looks")
+        order.append(f"{request.components[0]} looks")
         await asyncio.sleep(0)
-        order.append(f"{request.by} decides")
+        order.append(f"{request.components[0]} decides")
         raise ConflictError("no")
 
     monkeypatch.setattr(Planner, "validate_request", _unchanged)
     monkeypatch.setattr(Planner, "plan_with_edit", plan)
-    requests = (START.replace(by=name) for name in ("one", "two"))
+    requests = (START.replace(components=(name,)) for name in ("one", "two"))
     await asyncio.gather(*map(supervisor.commands.execute, requests), return_exceptions=True)
     assert order == ["one looks", "one decides", "two looks", "two decides"]
 

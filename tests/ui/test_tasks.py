@@ -28,8 +28,10 @@ from textual.pilot import Pilot
 
 from rltui import paths, settings
 from rltui.client.starting import Started, StartOrder
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.api import Request
 from rltui.core.experiment.states import ComponentState
+from rltui.services.actor import acting_as
 from rltui.services.experiment.journal import read_journal
 from rltui.services.experiment.registry import find_experiment
 from rltui.services.runs.queue_file import read_queue
@@ -110,7 +112,8 @@ ALL = ("inference", *PAIR)
 async def edit_lr(world: World) -> None:
     supervisor = world.run.supervisor
     supervisor.runtime.events.journal.note("before the edit")
-    await supervisor.commands.execute(Request(action="set", edits={LR: 5e-4}, by="ada"))
+    with acting_as(Actor(kind="tui", user="ada", pid=7)):
+        await supervisor.commands.execute(Request(action="set", edits={LR: 5e-4}))
 
 
 def kill_trainer(world: World) -> None:

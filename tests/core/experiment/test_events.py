@@ -15,7 +15,10 @@ import rltui
 from rltui.core.experiment.events import (
     LONGEST_NOTE,
     EventFilter,
+    author,
+    author_name,
     author_text,
+    author_words,
     detail_lines,
     display_kind,
     note_text,
@@ -70,8 +73,8 @@ def test_any_journal_has_marks_and_can_be_filtered(journal: list[JournalEntry], 
     assert len(annotations) <= len(journal)
     event_filter = EventFilter(words=words)
     for entry in journal:
-        event_filter.admits(entry.kind, entry.component, entry.text, entry.data)
-        assert EventFilter().admits(entry.kind, entry.component, entry.text, entry.data)
+        event_filter.admits(entry.kind, entry.component, entry.text, entry.data, frozenset())
+        assert EventFilter().admits(entry.kind, entry.component, entry.text, entry.data, frozenset())
 
 
 @pytest.mark.parametrize(
@@ -95,9 +98,19 @@ def test_what_stands_below_an_entry() -> None:
 
 
 def test_who_did_it_is_said_once() -> None:
-    assert author_text("stop trainer", {"by": "ada, pid 7"}) == "by ada, pid 7"
-    assert author_text("shut down by ada, pid 7", {"by": "ada, pid 7"}) == ""
-    assert author_text("start trainer", {"by": ""}) == author_text("note", {"by": 7}) == ""
+    assert author_text("stop trainer", "ada, pid 7") == "by ada, pid 7"
+    assert author_text("shut down by ada, pid 7", "ada, pid 7") == author_text("note", "") == ""
+
+
+def test_entries_of_earlier_versions_have_their_author_as_text() -> None:
+    assert author({"data": {"by": "ada, pid 7 on pts/3"}}) == "ada, pid 7 on pts/3"
+    assert author({"data": {"by": 7}}) == author({"data": []}) == author({"by": "x"}) == ""
+    ada = {"kind": "tui", "user": "ada", "name": "", "pid": 7, "terminal": "pts/3", "ssh": "10.0.0.5"}
+    assert author({"by": ada}) == "ada, pid 7 on pts/3 from 10.0.0.5"
+    assert author_name({"data": {"by": "ada, pid 7 on pts/3"}}) == author_name({"by": ada}) == "ada"
+    night = {"by": {**ada, "kind": "agent", "name": "night-1"}}
+    assert author_words(night) == {"agent", "night-1", "ada"}
+    assert author({"by": {**ada, "kind": "agent", "name": "night-1"}, "data": {"by": "x"}}) == "agent night-1"
 
 
 def test_good_news_and_what_has_an_entry_of_its_own_are_no_marks() -> None:

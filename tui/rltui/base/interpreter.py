@@ -6,10 +6,20 @@ A `random.py` or `queue.py` there is not the standard library's: that folder is 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 
-OUTER_VARIABLES = frozenset({"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"})
-"""Variables that say where rltui was called from: the user's own tmux, or a component of another experiment.
-No program that it starts gets them from it.
+AGENT, ACTOR = "RLTUI_AGENT", "RLTUI_ACTOR"
+"""The name of an agent; the name that a person, or an agent recognised by another variable, goes by."""
+AGENT_PROGRAMS: Mapping[str, str] = MappingProxyType({
+    "AI_AGENT": "", "AGENT": "", "CLAUDECODE": "claude-code", "CURSOR_AGENT": "cursor",
+    "CODEX_THREAD_ID": "codex",
+})  # fmt: skip
+"""Variable that an agent's program sets for its commands → the agent's name; empty: the variable has it."""
+AGENT_MARKS = frozenset({AGENT, ACTOR, *AGENT_PROGRAMS})
+OUTER_VARIABLES = AGENT_MARKS | {"TMUX", "TMUX_PANE", "RLTUI_EXPERIMENT", "RLTUI_COMPONENT", "RLTUI_ATTEMPT"}
+"""Variables that say where rltui was called from: the user's own tmux, a component of another experiment, or
+an agent. No program that it starts gets them from it.
 """
 OWN_PYTHON = sys.executable
 """The interpreter that rltui runs on: `{python}` in a layout."""

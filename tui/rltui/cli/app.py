@@ -187,9 +187,11 @@ def _show_app(
 
     from rich.console import Console
 
+    from rltui.services.actor import introduce
     from rltui.services.installation import LoadedCode
     from rltui.ui.app import RltuiApp
 
+    introduce("tui")
     keys, trouble = load_keys()
     app = RltuiApp(
         experiment,

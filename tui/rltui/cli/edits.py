@@ -25,7 +25,6 @@ from rltui.cli.waiting import (
     wait_and_report,
 )
 from rltui.client import launch
-from rltui.client.actor import actor
 from rltui.core import hints
 from rltui.errors import UsageError
 from rltui.services.experiment.files import ExperimentRecord
@@ -54,7 +53,6 @@ def edit_request(
         force=force,
         restart=arguments.restart,
         unasked=getattr(arguments, "plan", False),
-        by=actor(),
     )
 
 
@@ -141,7 +139,7 @@ class FileTakeBack:
     def __init__(self, path: Path, action: Literal["undo", "redo"]) -> None:
         from rltui.services.config.file_history import FileUndo
 
-        self._undo = FileUndo(path, action, by=actor())
+        self._undo = FileUndo(path, action)
         self._action = action
 
     def request_plan(self, method: Literal["plan", "execute"], _: Request) -> Plan:

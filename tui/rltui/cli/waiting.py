@@ -14,7 +14,6 @@ from rltui.cli.colour import style, style_diff, style_line
 from rltui.cli.command import Arguments
 from rltui.cli.progress import Waiting, call_after
 from rltui.cli.status_text import gist_of, print_status
-from rltui.client.actor import actor
 from rltui.client.transports.unix import Wire
 from rltui.core import hints
 from rltui.core.experiment.states import ALIVE_STATES, component_badge
@@ -36,8 +35,7 @@ _ON_THE_WAY = ("waiting", "starting", "stopping", "backoff")
 def request_plan(wire: Wire, method: Literal["plan", "execute"], request: Request) -> Plan:
     from rltui.core.experiment.api import Plan
 
-    params = request.replace(by=actor()).to_plain()
-    return Plan.from_plain(wire.call(method, params))
+    return Plan.from_plain(wire.call(method, request.to_plain()))
 
 
 def styled_plan_text(plan: Plan) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rltui.base.text import join_words
 from rltui.client import launch
-from rltui.client.actor import actor
 from rltui.core import hints
 from rltui.core.config.data import apply_edits, leaves
 from rltui.core.config.report import ConvertedFile, Equivalence, ForeignConfig, Problem
@@ -109,7 +108,7 @@ def write(converted: ConversionPlan) -> None:
         for change in converted.changes:
             _refuse_running(change.path)
         words = f"converted from {converted.report.source} to {converted.report.target}"
-        write_changes(converted.changes, recorded=recording(converted.changes, "write", words, by=actor()))
+        write_changes(converted.changes, recorded=recording(converted.changes, "write", words))
 
 
 def _refuse_running(path: Path) -> None:

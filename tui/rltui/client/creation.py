@@ -12,7 +12,6 @@ from pathlib import Path
 from rltui import paths
 from rltui.base.text import join_words
 from rltui.client import down, launch
-from rltui.client.actor import actor
 from rltui.client.checking import check
 from rltui.client.draft import ConfiguredRequest, EarlierRun, owner_of, plan_record
 from rltui.client.gpu import with_devices
@@ -239,7 +238,7 @@ def _edit(record: ExperimentRecord, file_texts: Mapping[str, str], *, is_birth: 
     undone. False where they change nothing.
     """
     document = ExperimentReader(record).document_to_edit()
-    request = Request(action="write", texts=dict(file_texts), by=actor())
+    request = Request(action="write", texts=dict(file_texts))
     proposal = document.proposed(request)
     if proposal.blocked:  # it was examined, by the framework's own models too
         document.accept(proposal.after)
@@ -249,7 +248,7 @@ def _edit(record: ExperimentRecord, file_texts: Mapping[str, str], *, is_birth: 
 
 def _undo_edit(record: ExperimentRecord) -> None:
     document = ExperimentReader(record).document_to_edit()
-    document.commit(document.proposed(Request(action="undo", by=actor())))
+    document.commit(document.proposed(Request(action="undo")))
 
 
 def undo(created: Created) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 from rltui.base.text import count_text, join_words
 from rltui.client import launch
-from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.core import hints
 from rltui.core.experiment.api import Down, Plan, Request, Status
 from rltui.errors import RltuiError
 from rltui.services import processes
+from rltui.services.actor import actor
 from rltui.services.experiment import layout_files
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.intent import IntentFile
@@ -44,7 +44,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
     Raises:
         RltuiError: if the supervisor dies over it, or does not exit afterwards.
     """
-    completed = Down(by=actor(), at=time.time(), complete=True)
+    completed = Down(by=actor().text, actor=actor(), at=time.time(), complete=True)
     try:
         wire = launch.connect(record)
         if wire is None:
@@ -63,7 +63,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
             print(f"its terminals remain: {problem}", file=sys.stderr)
         return completed.replace(left=survivors)
     with wire:
-        wire.ask("shutdown", {"by": actor()})
+        wire.ask("shutdown")
         try:
             _watch(record, report)
             status = wire.answer()
@@ -136,7 +136,7 @@ def stop_idle_supervisor(record: ExperimentRecord) -> None:
         return
     with wire:
         try:
-            wire.call("shutdown", {"by": actor(), "only_idle": True})
+            wire.call("shutdown", {"only_idle": True})
         except SupervisorGoneError:
             return
         wire.wait_for_end()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from rltui.base.interpreter import module_command
 from rltui.base.questions import Question, questions_of
 from rltui.client import launch
-from rltui.client.actor import actor
 from rltui.client.experiment import (
     ConfigText,
     Description,
@@ -24,7 +23,7 @@ from rltui.client.experiment import (
 from rltui.client.transports.supervisor import SupervisorClient
 from rltui.core import hints
 from rltui.core.config.report import KnobTable
-from rltui.core.experiment.api import Alert, Plan, Publication, Request, Status
+from rltui.core.experiment.api import Alert, Publication, Status
 from rltui.core.experiment.dashboard import DashboardPage, DashboardPlace
 from rltui.core.experiment.description import Panels, RunDescription
 from rltui.core.experiment.journal import JournalEntry
@@ -188,9 +187,6 @@ class LocalExperiment(Experiment):
             return Alert(kind="config", severity="warning", title="cannot read the config", text=str(error))
 
     # --- requests, journal, tools ---------------------------------------------------------------------------
-
-    async def execute(self, request: Request) -> Plan:
-        return await super().execute(request.replace(by=actor()))
 
     async def note(self, text: str) -> JournalEntry:
         """Save a note through the supervisor, or into the file if the experiment was shut down or is

@@ -9,7 +9,6 @@ from pathlib import Path
 from rltui.base.text import join_words
 from rltui.base.toml.values import TomlValue, same_value
 from rltui.client import launch
-from rltui.client.actor import actor
 from rltui.client.reader import ExperimentReader
 from rltui.core import hints
 from rltui.core.config.data import deep_leaves, key_conflicts
@@ -208,7 +207,6 @@ def _edit(owner: ExperimentRecord, changes: Sequence[FileChange]) -> None:
         action="write",
         texts={change.before.path: change.after.text for change in changes},
         base={change.before.path: sha_of(change.before.content) for change in changes},
-        by=actor(),
         accepts=Loss.MORE,
     )
     with launch.connected(owner) as wire:
@@ -227,7 +225,6 @@ def _record(promotion: Promotion) -> None:
     journal_of(promotion.record).add(
         "promote",
         f"{verb} {into}: {describe(all_keys(promotion.changes))}",
-        by=actor(),
         undoes=promotion.undoes,
         files={
             edit.path: {"before": edit.before, "after": edit.after}

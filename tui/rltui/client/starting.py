@@ -14,7 +14,6 @@ from typing import Any
 from rltui.base.interpreter import module_command
 from rltui.base.values import Value
 from rltui.client import creation, launch
-from rltui.client.actor import actor
 from rltui.client.configured import configured
 from rltui.client.draft import ConfiguredRequest
 from rltui.client.fork import prepared
@@ -93,7 +92,6 @@ def _first_request(request: ExperimentRequest) -> Request:
         action="start",
         components=request.components,
         resume_step=request.checkpoint_step,
-        by=actor(),
         is_first=True,
         accepts=Loss.MORE if request.is_loss_accepted else Loss.INTERVAL,
     )

@@ -13,10 +13,8 @@ from rltui.core.experiment.questions import ANY_TARGET, SupervisorApi
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.runs.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.services.actor import requester
 from rltui.supervisor.supervisor import Supervisor
-
-LONGEST_NAME = 200
-"""Longest name of a client in the journal, in characters."""
 
 
 class SupervisorAnswers(SupervisorApi):
@@ -78,7 +76,7 @@ class SupervisorAnswers(SupervisorApi):
         os.environ.update(values)
         return Value()
 
-    async def shutdown(self, by: str = "somebody", only_idle: bool = False) -> Status:
-        by = "".join(letter if letter.isprintable() else "?" for letter in by)[:LONGEST_NAME]
-        await self._supervisor.shut_down(by, only_idle=only_idle)
+    async def shutdown(self, only_idle: bool = False) -> Status:
+        by = requester()
+        await self._supervisor.shut_down("somebody" if by is None else by.text, only_idle=only_idle)
         return self._supervisor.status()

@@ -3,7 +3,8 @@
 The first line says who speaks, or `{"error": ErrorReply}` where the client is not taken. Request
 `{"id", "method", "params"}`; answer `{"id", "result"}` or `{"id", "error": ErrorReply}`. After `subscribe`,
 changes arrive as `{"event": kind, "data": …}` until the client hangs up. After `readonly`, which cannot be
-taken back, the connection is refused everything that changes anything.
+taken back, the connection is refused everything that changes anything. `identify` takes an `Actor`: who asks
+on this connection, as far as its process bears that out.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from typing import Any
 from rltui.base.protocol import PROTOCOL_VERSION
 from rltui.base.questions import questions_of
 from rltui.base.values import InvalidValueError, Value
+from rltui.core.experiment.actor import Actor
+from rltui.core.experiment.actor_names import clean_name
 from rltui.core.experiment.api import ErrorReply
 from rltui.core.experiment.questions import SupervisorApi
 from rltui.errors import ExitCode, RltuiError, UsageError
+from rltui.services.actor import acting_as, user_name, witnessed
 from rltui.services.experiment import heartbeat
 from rltui.services.installation import LoadedCode
-from rltui.supervisor.answers import LONGEST_NAME, SupervisorAnswers
+from rltui.supervisor.answers import SupervisorAnswers
 from rltui.supervisor.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -47,6 +51,8 @@ SEND_TIMEOUT_S = 10.0
 """A client that reads nothing for so long, while data waits for it, is dropped."""
 _NUL = re.compile(rb"\\u0000")
 """The escaped NUL character, which no name, path or value may hold."""
+_LONGEST_NAME = 200
+"""Longest name of a method that is repeated in its refusal."""
 _MAX_ID_CHARS = 100
 """Longest id of a request that is repeated in its refusal."""
 
@@ -193,7 +199,7 @@ class ApiServer:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or _peer_uid(writer) != os.getuid():
+        if task is None or _credentials(writer)[1] != os.getuid():
             writer.close()
             return
         client = _Client(self, reader, writer)
@@ -242,6 +248,9 @@ class _Client:
         self._reader = reader
         self._out = _BoundedWriter(writer)
         self._readonly = False
+        pid, _ = _credentials(writer)
+        self.actor = witnessed(Actor(kind="cli", user=user_name(), pid=pid))
+        """Who asks on this connection."""
         self._streaming: asyncio.Task[None] | None = None
         self.idle_since: float | None = time.monotonic()
         """Monotonic time; `None` while a request is answered, or the client is subscribed."""
@@ -291,7 +300,8 @@ class _Client:
                     raise UsageError("already subscribed", hint="one subscription per connection")
                 self._streaming = asyncio.create_task(self._stream(), name="stream")
                 return
-            result = await self._answer(call.method, call.params)
+            with acting_as(self.actor):
+                result = await self._answer(call.method, call.params)
         except RltuiError as error:
             await self._reply(request_id, "error", ErrorReply.of(error))
         except (ConnectionError, _SlowClientError):
@@ -307,6 +317,9 @@ class _Client:
         if method == "readonly":
             self._readonly = True
             return Value()
+        if method == "identify":
+            self._identify(params)
+            return Value()
         question = questions_of(SupervisorApi).get(method)
         if self._readonly and (question is None or question.changes):
             raise RltuiError(
@@ -316,11 +329,24 @@ class _Client:
             )
         if question is None:
             raise UsageError(
-                f"this supervisor has no method {method[:LONGEST_NAME]!r}",
+                f"this supervisor has no method {method[:_LONGEST_NAME]!r}",
                 hint="it may be an older version",
             )
         answer: Value = await getattr(self._server.answers, question.name)(**question.decode(params))
         return answer
+
+    def _identify(self, params: object) -> None:
+        """Raises UsageError for what is no actor."""
+        try:
+            claimed = Actor.from_plain(params)
+        except InvalidValueError as error:
+            raise UsageError(f"identify: {error}") from None
+        texts = {key: clean_name(text) for key, text in claimed.part("name", "terminal", "ssh").items()}
+        own = self.actor.part("user", "pid")
+        actor = witnessed(claimed.replace(**texts, **own))
+        if self.actor.is_agent and not actor.is_agent:  # its process has ended meanwhile
+            actor = actor.replace(**self.actor.part("kind", "name"))
+        self.actor = actor
 
     async def _stream(self) -> None:
         """Send events until an error. Without them the connection is of no use: hanging up makes the client
@@ -341,7 +367,9 @@ class _Client:
         await self._out.send(head.encode() + value.to_json() + b"}\n")
 
 
-def _peer_uid(writer: asyncio.StreamWriter) -> int:
+def _credentials(writer: asyncio.StreamWriter) -> tuple[int, int]:
+    """Process and user at the other end."""
     connection: socket.socket = writer.get_extra_info("socket")
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    return int(_UCRED.unpack(credentials)[1])
+    pid, uid, _ = _UCRED.unpack(credentials)
+    return pid, uid

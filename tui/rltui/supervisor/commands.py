@@ -15,6 +15,7 @@ from rltui.core.experiment.refusal import refuse, refuse_blocked
 from rltui.core.experiment.states import ComponentState
 from rltui.core.runs.checkpoints import PrunePlan, Retention
 from rltui.errors import ConflictError, RltuiError
+from rltui.services.actor import acting_as, requester
 from rltui.services.experiment.intent import AppliedEdit, Intent, Pending
 from rltui.services.runs.checkpoints import delete
 from rltui.supervisor.component import ComponentRunner
@@ -242,15 +243,17 @@ class Commands:
         whatever becomes of the callers. `is_idle`: nothing runs, or is about to.
         """
         if not self.is_shutting_down:
-            self._runtime.events.journal.add("supervisor", f"shut down by {by}", by=by)
+            self._runtime.events.journal.add("supervisor", f"shut down by {by}")
             earlier = self.down if is_idle else None  # nothing was started since: that one did it
-            self._start_shutdown(Down(by=by, at=time.time(), idle=is_idle) if earlier is None else earlier)
+            down = Down(by=by, actor=requester(), at=time.time(), idle=is_idle)
+            self._start_shutdown(down if earlier is None else earlier)
         assert self._shutdown_task is not None
         await asyncio.shield(self._shutdown_task)
 
     def _start_shutdown(self, down: Down) -> None:
         self.down = down = down.replace(complete=False)
-        self._shutdown_task = spawn(self._shut_everything_down(down), "down")
+        with acting_as(down.actor):
+            self._shutdown_task = spawn(self._shut_everything_down(down), "down")
         self._runtime.events.changed("pending")
 
     async def _shut_everything_down(self, down: Down) -> None:

@@ -20,6 +20,7 @@ from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.core.experiment.states import ComponentState
 from rltui.core.metrics.alert_limits import AlertLimits
 from rltui.errors import ConfigError
+from rltui.services.actor import requester
 from rltui.services.experiment.journal import Journal
 from rltui.services.redaction import without_secrets
 from rltui.settings import AlertSettings
@@ -202,7 +203,7 @@ class EventBus:
     ) -> None:
         """`needs`: component → components that it waits for before it starts, and fails without."""
         self.broadcast = Broadcast()
-        self.journal = Journal(journal_file, listener=self._publish_entry)
+        self.journal = Journal(journal_file, listener=self._publish_entry, author=requester)
         self.limits = AlertLimits(AlertSettings().repeat_s)
         self.outbox: asyncio.Queue[Alert] = asyncio.Queue(OUTBOX)
         """Alerts that passed the limits, for delivery outside (`supervisor/alerts.py`)."""

@@ -12,6 +12,7 @@ from rltui.core.experiment.api import Alert, Plan, Request
 from rltui.core.experiment.states import ComponentState
 from rltui.errors import RltuiError
 from rltui.frameworks.launch import ServiceCall
+from rltui.services.actor import acting_as, requester
 from rltui.services.experiment.intent import Pending
 from rltui.services.http import post_json
 from rltui.supervisor.runs.dashboard import enter_run
@@ -44,18 +45,18 @@ class Transactions:
 
     def start(self, plan: Plan, request: Request, *, automatic: bool = False) -> None:
         """Execute `plan`; returns at once. `automatic`: by a restart policy, so that failures count on."""
-        data = plan.part("action", "stop", "start", "keep") | {"by": request.by}
-        self._events.journal.add("plan", _describe(plan), **data)
+        self._events.journal.add("plan", _describe(plan), **plan.part("action", "stop", "start", "keep"))
         # on disk, without the secrets of its edits
         saved_request = request.replace(edits={}, texts={})
-        self.resume(Pending(request=saved_request, plan=plan, automatic=automatic))
+        self.resume(Pending(request=saved_request, plan=plan, automatic=automatic, actor=requester()))
 
     def resume(self, pending: Pending) -> None:
         """Execute pending work, of this supervisor or of one that was killed."""
         self.pending = pending
         self._events.changed("pending")
         self._number += 1
-        self._task = spawn(self._execute(pending, self._number), pending.request.action)
+        with acting_as(pending.actor):
+            self._task = spawn(self._execute(pending, self._number), pending.request.action)
 
     async def wait(self) -> None:
         while self._task is not None and not self._task.done():

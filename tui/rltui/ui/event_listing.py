@@ -80,7 +80,7 @@ class EventListing:
             return False
         if item.kind == _CHECKPOINT and self._selection == _USUAL and self.filter == EventFilter():
             return False
-        return self.filter.admits(entry.kind, entry.component, entry.text, entry.data)
+        return self.filter.admits(entry.kind, entry.component, entry.text, entry.data, item.authors)
 
     @property
     def is_filtered(self) -> bool:
@@ -89,7 +89,7 @@ class EventListing:
     @property
     def only(self) -> list[str]:
         """The filter in words."""
-        filters = [*self.filter.kinds, *self.filter.components]
+        filters = [*self.filter.kinds, *self.filter.components, *self.filter.authors]
         filters += ["marks"] if self._selection == _MARKS else []
         texts = [f"only {clean_line(name)}" for name in filters]
         texts += [repr(clean_line(self.filter.words))] if self.filter.words else []
@@ -111,6 +111,10 @@ class EventListing:
             choices[f"kind {kind}"] = kind, count_text(count, "event")
         for name, count in Counter(entry.component for entry in entries if entry.component).most_common():
             choices[f"of {name}"] = f"from {clean_line(name)}", count_text(count, "event")
+        for name, count in Counter(
+            entry.by.name or entry.by.user for entry in entries if entry.by
+        ).most_common():
+            choices[f"by {name}"] = f"by {clean_line(name)}", count_text(count, "event")
         return choices
 
     def choose(self, choice: str) -> None:
@@ -118,8 +122,10 @@ class EventListing:
         category, _, name = choice.partition(" ")
         if category == "of":
             self.filter = replace(self.filter, components=frozenset((name,)))
+        elif category == "by":
+            self.filter = replace(self.filter, authors=frozenset((name,)))
         else:
             self._selection = category
             self.filter = replace(self.filter, kinds=frozenset((name,) if name else ()))
         if category in (_USUAL, _ALL):
-            self.filter = replace(self.filter, components=frozenset())
+            self.filter = replace(self.filter, components=frozenset(), authors=frozenset())

@@ -82,6 +82,10 @@ class Event:
     component: str | None = None
     attempt: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    by: str = ""
+    """The result of `author`."""
+    who: str = ""
+    """The result of `author_name`."""
 
 
 def event_look(event: Event) -> Cell:
@@ -96,10 +100,6 @@ def _kind(event: Event, _: float) -> Cell:
     return Cell(event.kind, role)
 
 
-def _what_text(event: Event, _: float) -> str:
-    return " · ".join(filter(None, (first_line(event.text), author_text(event.text, event.data))))
-
-
 VIEW: View[Event] = View(
     key=lambda event: f"{event.at}",
     columns=(
@@ -110,7 +110,8 @@ VIEW: View[Event] = View(
         ),
         Column("step", lambda event, _: "" if event.step is None else str(event.step), is_right=True),
         Column("kind", _kind),
-        Column("what", _what_text, least=20),
+        Column("who", lambda event, _: event.who, least=7, cut="start", goes=1),
+        Column("what", lambda event, _: first_line(event.text), least=30),
     ),
 )
 
@@ -126,4 +127,4 @@ def event_details(event: Event, *, has_step: bool) -> list[str]:
             texts.append(f"{label} {duration(seconds)}")
     if isinstance(suppressed := event.data.get("suppressed"), int) and suppressed:
         texts.append(f"{suppressed} similar suppressed")
-    return [*texts, *filter(None, [author_text(event.text, event.data)])]
+    return [*texts, *filter(None, [author_text(event.text, event.by)])]

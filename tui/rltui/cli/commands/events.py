@@ -20,17 +20,25 @@ from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
 from rltui.core import hints
-from rltui.core.experiment.events import EventFilter, detail_lines, display_kind, entry_data, first_line
+from rltui.core.experiment.events import (
+    EventFilter,
+    author_name,
+    author_words,
+    detail_lines,
+    display_kind,
+    entry_data,
+    first_line,
+)
 from rltui.errors import UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.journal import journal_of, read_entries
 from rltui.views.event import KINDS, VIEW, Event
 from rltui.views.table import Cell
 
-_COLUMNS = VIEW.named(("when", "step", "kind", "what"))
+_COLUMNS = VIEW.named(("when", "step", "kind", "who", "what"))
 _INDENT = " " * 8
 """Spaces before the lines below an entry."""
-_WIDTHS = {"step": 6, "kind": -10}
+_WIDTHS = {"step": 6, "kind": -10, "who": -6}
 """Cells of columns, the same for every entry, since they come one by one; negative: aligned at the left."""
 
 
@@ -44,6 +52,7 @@ _WIDTHS = {"step": 6, "kind": -10}
         "only events of this kind: edit, crash, alert, note, …; repeatable",
         completes="event_kinds",
     ),
+    argument("--by", "WHO", "only what WHO did: agent, tui, cli, host, a name or an account", default=""),
     SINCE,
     UNTIL,
     limit_option("only the newest events"),
@@ -54,6 +63,7 @@ _WIDTHS = {"step": 6, "kind": -10}
     examples=(
         "events demo",
         "events demo --kind crash,alert --since 2h",
+        "events demo --by agent --since 8h",
         "events demo -f --json",
     ),
 )
@@ -119,7 +129,7 @@ def _matching(
         step = step if entry.get("step") is None else entry["step"]
         if not period.holds(entry["at"], step):
             continue
-        if event_filter.admits(entry["kind"], entry.get("component"), text, data):
+        if event_filter.admits(entry["kind"], entry.get("component"), text, data, author_words(entry)):
             yield {**entry, "kind": display_kind(entry["kind"], data)}
 
 
@@ -136,7 +146,8 @@ def _filter(arguments: Arguments, record: ExperimentRecord, names: Sequence[str]
         components_of_layout = [spec.id for spec in layout_files.load_for(record).component]
         if strange := [name for name in strange if name not in components_of_layout]:
             raise unknown_name("component", strange[0], components_of_layout)
-    return EventFilter(kinds=kinds, components=components, words=arguments.grep)
+    authors = frozenset(filter(None, [arguments.by.strip().removeprefix("agent ")]))
+    return EventFilter(kinds=kinds, components=components, authors=authors, words=arguments.grep)
 
 
 def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
@@ -149,7 +160,8 @@ def _new_entries(record: ExperimentRecord) -> Iterator[dict[str, Any]]:
 def _rows(entry: dict[str, Any], *, is_brief: bool) -> Iterator[Row]:
     """A row of `_COLUMNS`, and unless `is_brief` the lines below it. As wide as those of other entries."""
     data, text, step = entry_data(entry), entry["text"], entry.get("step")
-    event = Event(entry["at"], entry["kind"], text, step if isinstance(step, int) else None, data=data)
+    step, who = step if isinstance(step, int) else None, author_name(entry)
+    event = Event(entry["at"], entry["kind"], text, step, data=data, who=who)
     yield [_padded(column.name, column.cell(event, 0.0)) for column in _COLUMNS]
     for line in () if is_brief else style_diff(list(detail_lines(text, data))):
         yield f"{_INDENT}{line}"

@@ -8,6 +8,7 @@ import os
 from rltui.client.transports.frames import Frames, NoHelloError
 from rltui.client.transports.ssh import OURS
 from rltui.errors import RltuiError
+from rltui.services.actor import introduce
 
 _HELLO_S = 10.0
 """Short: the other end sends its hello as it connects."""
@@ -38,6 +39,7 @@ def serve(read_fd: int, write_fd: int) -> None:
             "this command is only for another rltui, over a connection",
             hint="use it from there: rltui --host HOST",
         ) from error
+    introduce("agent" if peer.is_agent else "host", peer.name)
     if (peer.link, peer.api) == (OURS.link, OURS.api):  # else the other end says so
         from rltui.client.laptop.session import LinkSession  # after the hello: it takes long to load
 

@@ -17,7 +17,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -104,9 +104,14 @@ class Hello:
     link: int
     api: int
     """`PROTOCOL_VERSION` of the API, whose values the frames carry."""
+    is_agent: bool = False
+    """An agent is at this end."""
+    name: str = ""
+    """The name that whoever is at this end goes by; empty: none of their own."""
 
     def line(self) -> bytes:
         fields = {"version": self.version, "link": self.link, "api": self.api}
+        fields |= {"agent": self.is_agent, "name": self.name}
         return _MARK + json.dumps(fields).encode() + b"\n"
 
 
@@ -125,7 +130,9 @@ def read_hello(descriptor: int, within_s: float | None = None) -> tuple[Hello, b
         if mark and newline:
             try:
                 fields = json.loads(line[:_LONGEST_HELLO])
-                return Hello(str(fields["version"]), int(fields["link"]), int(fields["api"])), remaining
+                hello = Hello(str(fields["version"]), int(fields["link"]), int(fields["api"]))
+                name = str(fields.get("name", ""))  # earlier versions say neither
+                return replace(hello, is_agent=fields.get("agent") is True, name=name), remaining
             except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
                 break
         if until is not None and not _is_readable(descriptor, until - time.monotonic()):

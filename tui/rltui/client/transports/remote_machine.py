@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 
 from rltui.errors import RltuiError, UsageError
 from rltui.settings import HostSettings
@@ -38,9 +39,13 @@ class RemoteMachine:
         options = (*_ALIVE, "-T", *(() if prompts else _NO_PROMPTS))
         return [*self._with(options), self._line([self.rltui, "serve", "--stdio"])]
 
-    def running(self, argv: Sequence[str], *, terminal: bool) -> list[str]:
-        """The command line that runs `words` there, on this terminal or with pipes."""
-        return [*self._with((*_ALIVE, "-t" if terminal else "-T")), self._line(argv)]
+    def running(
+        self, argv: Sequence[str], *, terminal: bool, env: Mapping[str, str] = MappingProxyType({})
+    ) -> list[str]:
+        """The command line that runs `argv` there with `env`, on this terminal or with pipes."""
+        variables = "".join(f"{name}={shlex.quote(value)} " for name, value in env.items())
+        line = f"env {variables}{self._line(argv)}" if env else self._line(argv)
+        return [*self._with((*_ALIVE, "-t" if terminal else "-T")), line]
 
     def forwarding(self, own_port: int, port: int) -> list[str]:
         """The command line that makes a port of that machine one of this, until its stdin ends."""

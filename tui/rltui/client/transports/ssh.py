@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rltui import __version__
@@ -42,6 +42,7 @@ from rltui.errors import (
     NotFoundError,
     RltuiError,
 )
+from rltui.services.actor import actor
 
 Take = Callable[[Packet | RltuiError], None]
 """Takes what answers a call: items, then the end or why there is none."""
@@ -327,7 +328,8 @@ def _connect(
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError):  # it has ended: its words say why
-        process.stdin.write(OURS.line())
+        own = actor()
+        process.stdin.write(replace(OURS, is_agent=own.is_agent, name=own.name).line())
     frames = Frames(os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()))
     for file in (process.stdin, process.stdout):
         file.close()

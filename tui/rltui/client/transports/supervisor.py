@@ -15,8 +15,10 @@ from rltui.client.experiment import Event, ShutDownError
 from rltui.client.launch import not_running
 from rltui.client.transports.unix import (
     CONNECT_TIMEOUT_S,
+    IDENTIFY,
     SupervisorGoneError,
     check_hello,
+    identification,
     is_outdated,
     message_of,
     peer_pid,
@@ -68,7 +70,7 @@ class SupervisorClient(SupervisorApi):
             request = {"id": 1, "method": question.name, "params": question.encode(arguments)}
             writer.write(json.dumps(request, default=plain).encode() + b"\n")
             await writer.drain()
-            return question.decode_answer(result_of(message_of(await reader.readline())))
+            return question.decode_answer(await _answer(reader))
         except ConnectionError as error:
             raise SupervisorGoneError from error
         finally:
@@ -96,6 +98,8 @@ class SupervisorClient(SupervisorApi):
                         yield status.replace(**stalled) if is_silent else status
                     continue
                 message = message_of(line)
+                if message.get("id") == IDENTIFY:
+                    continue
                 if "error" in message:
                     result_of(message)
                 if (model := EVENT_MODELS.get(message["event"])) is not None:
@@ -128,7 +132,7 @@ class SupervisorClient(SupervisorApi):
         if not self._may_start or (self.record.observed and changes_run):
             async with _first_answer(writer):
                 writer.write(b'{"id":0,"method":"readonly"}\n')
-                result_of(message_of(await reader.readline()))
+                await _answer(reader)
         return reader, writer
 
     async def _connect_to_new(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
@@ -142,6 +146,7 @@ class SupervisorClient(SupervisorApi):
         async with _first_answer(writer):
             hello = message_of(await reader.readline())
             check_hello(hello)
+            writer.write(identification())
         return reader, writer, hello
 
     def _refuse_revival(self) -> None:
@@ -190,6 +195,18 @@ async def _first_answer(writer: asyncio.StreamWriter) -> AsyncGenerator[None, No
     except BaseException:
         writer.close()
         raise
+
+
+async def _answer(reader: asyncio.StreamReader) -> dict[str, Any]:
+    """The answer to the question that was asked.
+
+    Raises:
+        SupervisorGoneError: if the supervisor ended.
+        RltuiError: what it refused it with.
+    """
+    while (message := message_of(await reader.readline())).get("id") == IDENTIFY:
+        continue
+    return result_of(message)
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes | None:

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from rltui.base.protocol import PROTOCOL_VERSION, plain
 from rltui.core.runs.state import no_answer
 from rltui.errors import ERROR_TYPES, ExitCode, RltuiError
+from rltui.services.actor import claim
 
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
@@ -25,6 +26,9 @@ END_TIMEOUT_S = 60.0
 """From the end of the last component to that of the supervisor: it closes its files and its terminals, and
 hangs up on clients that do not read.
 """
+IDENTIFY = "identify"
+"""Method that says who asks, and the id of that request. An earlier supervisor refuses it, which is passed
+over like the answer."""
 _UCRED = struct.Struct("3i")
 """Format of `struct ucred` of unix(7): pid, uid, gid."""
 
@@ -54,6 +58,8 @@ class Wire:
             self._socket.connect(str(path))
             hello = message_of(self._file.readline())
             check_hello(hello)
+            with suppress(ConnectionError):  # it tells that to whoever asks something
+                self._socket.sendall(identification())
         except TimeoutError:
             pid = self.server_pid()
             self.close()
@@ -120,7 +126,9 @@ class Wire:
             RltuiError: what the supervisor refused it with.
         """
         try:
-            return result_of(message_of(self._file.readline()))
+            while (message := message_of(self._file.readline())).get("id") == IDENTIFY:
+                continue
+            return result_of(message)
         except ConnectionError as error:
             raise SupervisorGoneError from error
 
@@ -134,7 +142,7 @@ class Wire:
         self._socket.sendall(b'{"id":0,"method":"subscribe"}\n')
         while line := self._file.readline():
             message = json.loads(line)
-            if message["event"] == kind:
+            if message.get("event") == kind:
                 yield message["data"]
         if self._interrupted:
             raise TimeoutError
@@ -198,6 +206,12 @@ class Wire:
     def server_pid(self) -> int:
         """The process that made the socket."""
         return peer_pid(self._socket)
+
+
+def identification() -> bytes:
+    """The request that says who asks. Nobody waits for its answer."""
+    request = {"id": IDENTIFY, "method": IDENTIFY, "params": claim()}
+    return json.dumps(request, default=plain).encode() + b"\n"
 
 
 def peer_pid(connection: socket.socket) -> int:

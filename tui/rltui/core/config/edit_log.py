@@ -32,7 +32,7 @@ class FileEdit(Value):
     """Dotted key → value before and after, as TOML; `None` if it was absent."""
 
 
-class EditRecord(Value):
+class EditRecord(Value, omit_defaults=True):
     """The data of a journal entry of the kind `edit`."""
 
     number: int
@@ -44,7 +44,7 @@ class EditRecord(Value):
     takes_back: int | None = None
     """Number of the record whose opposite this is."""
     by: str = ""
-    """Author in words; empty if unknown."""
+    """Author and time in words, of its entry; empty if unknown."""
     is_birth: bool = False
     """True for the record of a new run's command line: there is no earlier state to go back to."""
 

@@ -14,6 +14,7 @@ from msgspec import field
 
 from rltui.base.values import Value
 from rltui.core.config.report import DerivedValue, FileConflict, KnobTable, PendingKnob, Problem
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.servers import ServerStatus
 from rltui.core.experiment.states import ComponentKind, ComponentState, HostPhase, Reason, RunState
@@ -256,6 +257,7 @@ class Down(Value):
 
     by: str
     """Requester in words: user, process, terminal."""
+    actor: Actor | None = None
     at: float
     complete: bool = False
     """Everything that can be ended is ended."""
@@ -407,8 +409,6 @@ class Request(Value):
     """Restarted trainers continue from the newest complete checkpoint, or from the beginning."""
     resume_step: int | None = None
     """The complete checkpoint that they continue from instead."""
-    by: str = ""
-    """Requester in words: user, process, terminal. Stored in the journal."""
     accepts: Loss = Loss.INTERVAL
     """The loss that somebody has agreed to: if it would be more by now, `execute` refuses."""
     given: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)

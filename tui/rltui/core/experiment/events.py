@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.base.text import truncate
+from rltui.core.experiment.actor_names import actor_name, actor_text
 from rltui.core.metrics.annotations import annotation_kind
 from rltui.errors import UsageError
 
@@ -36,10 +37,32 @@ def first_line(text: str) -> str:
     return text.strip().partition("\n")[0].rstrip()
 
 
-def author_text(text: str, data: Mapping[str, Any]) -> str:
+def author(entry: Mapping[str, Any]) -> str:
+    """Who made an entry of the file, in words: `ada, pid 4711`, `agent night-1`; empty if nobody is known."""
+    if isinstance(by := entry.get("by"), dict):
+        return actor_name(by) if by.get("kind") == "agent" else actor_text(by)
+    by = entry_data(entry).get("by")  # entries of earlier versions have a text
+    return by if isinstance(by, str) else ""
+
+
+def author_name(entry: Mapping[str, Any]) -> str:
+    """As `author`, in a word or two: `ada`, `agent night-1`."""
+    by = entry.get("by")
+    return actor_name(by) if isinstance(by, dict) else author(entry).partition(",")[0]
+
+
+def author_words(entry: Mapping[str, Any]) -> frozenset[str]:
+    """Words by which a person selects the author of an entry: kind, name and account."""
+    by = entry.get("by")
+    words = (
+        [by.get(key) for key in ("kind", "name", "user")] if isinstance(by, dict) else [author_name(entry)]
+    )
+    return frozenset(str(word) for word in words if word)
+
+
+def author_text(text: str, by: str) -> str:
     """`by ada, pid 4711`; empty if nobody is known, or the text says it."""
-    by = data.get("by")
-    return f"by {by}" if isinstance(by, str) and by and by not in text else ""
+    return f"by {by}" if by and by not in text else ""
 
 
 def detail_lines(text: str, data: Mapping[str, Any]) -> list[str]:
@@ -57,10 +80,22 @@ class EventFilter:
 
     kinds: frozenset[str] = frozenset()
     components: frozenset[str] = frozenset()
+    authors: frozenset[str] = frozenset()
+    """Kinds, names or accounts."""
     words: str = ""
     """Texts that must all occur in kind, component, text or diff, ignoring case."""
 
-    def admits(self, kind: str, component: str | None, text: str, data: Mapping[str, Any]) -> bool:
+    def admits(
+        self,
+        kind: str,
+        component: str | None,
+        text: str,
+        data: Mapping[str, Any],
+        authors: frozenset[str],
+    ) -> bool:
+        """`authors`: the words of its author (`author_words`)."""
+        if self.authors and self.authors.isdisjoint(authors):
+            return False
         if self.components and component not in self.components:
             return False
         if self.kinds and self.kinds.isdisjoint((kind, display_kind(kind, data))):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import field
 
 from rltui.base.values import Value
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.states import ComponentState
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class JournalEntry(Value):
     `checkpoint`, its own.
     """
     data: dict[str, Any] = field(default_factory=dict)
+    by: Actor | None = None
+    """Who did it, or what it follows from. Entries of earlier versions have a text in `data` instead."""
 
     @classmethod
     def of(
@@ -45,6 +48,7 @@ class JournalEntry(Value):
         component: str | None = None,
         attempt: int | None = None,
         data: Mapping[str, Any],
+        by: Actor | None = None,
     ) -> JournalEntry:
         """Make an entry of an event and its facts; a `step` in `data` is the event's own."""
         step = data.get("step", step)
@@ -56,6 +60,7 @@ class JournalEntry(Value):
             attempt=attempt,
             step=step if isinstance(step, int) else None,
             data=dict(data),
+            by=by,
         )
 
 

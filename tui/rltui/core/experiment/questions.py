@@ -107,8 +107,5 @@ class SupervisorApi(ExperimentApi):
         """Variables with tokens, of the shell of who asks for a tool: what starts from now on has them."""
 
     @command(starts_supervisor=False)
-    async def shutdown(self, by: str = "somebody", only_idle: bool = False) -> Status:
-        """End everything, or with `only_idle` a supervisor that has nothing to do. The answer comes then.
-
-        `by`: who asks, in words.
-        """
+    async def shutdown(self, only_idle: bool = False) -> Status:
+        """End everything, or with `only_idle` a supervisor that has nothing to do. The answer comes then."""

@@ -214,7 +214,7 @@ class ConfigDocument:
             for role, file in proposal.before.items()
             if file.path in request.base and request.base[file.path] != sha_of(file.content)
         )
-        return replace(proposal, by=request.by, conflicts=(*proposal.conflicts, *conflicts))
+        return replace(proposal, conflicts=(*proposal.conflicts, *conflicts))
 
     def with_edits(
         self, edits: Mapping[str, TomlValue], *, running: Running | None = None, force: bool = False

@@ -42,7 +42,6 @@ def recording(
     action: Literal["write", "undo", "redo"],
     words: str,
     *,
-    by: str,
     takes_back: int | None = None,
 ) -> Callable[[], AbstractContextManager[None]]:
     """Return what is to surround the write of the files, as `write_changes` takes it. Their whole text is
@@ -58,7 +57,7 @@ def recording(
                 number = history.now().next_number
                 record = EditRecord(
                     number=number, action=action, words=words, files=(change.record().replace(keys={}),),
-                    takes_back=takes_back, by=by,
+                    takes_back=takes_back,
                 )  # fmt: skip
                 edits.enter_context(history.recording(words, record.to_plain()))
             yield
@@ -69,13 +68,13 @@ def recording(
 class FileUndo:
     """The newest edit of a file that belongs to no run, to be taken back or made again."""
 
-    def __init__(self, path: Path, action: Literal["undo", "redo"], *, by: str) -> None:
+    def __init__(self, path: Path, action: Literal["undo", "redo"]) -> None:
         """Find it; nothing is written.
 
         Raises:
             ConflictError: if there is none, or the file has changed since.
         """
-        self._by, self._action = by, action
+        self._action = action
         history, file = history_of(path), read_file(path)
         log = history.now()
         record = log.undoable if action == "undo" else log.redoable
@@ -96,7 +95,5 @@ class FileUndo:
         """
         write_changes(
             [self.change],
-            recorded=recording(
-                [self.change], self._action, self.record.words, by=self._by, takes_back=self.record.number
-            ),
+            recorded=recording([self.change], self._action, self.record.words, takes_back=self.record.number),
         )

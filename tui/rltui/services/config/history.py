@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from rltui.base.secrets import MASK
+from rltui.base.times import date_text
 from rltui.base.toml.values import TomlValue, read_value, same_value
 from rltui.base.values import InvalidValueError, Value
 from rltui.core import hints
 from rltui.core.config.data import key_conflicts, value_at
 from rltui.core.config.edit_log import EditLog, EditRecord, FileEdit
 from rltui.core.config.report import FileConflict
+from rltui.core.experiment.actor import Actor
+from rltui.core.experiment.events import author
 from rltui.core.hints import Hint
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.inputs import ConfigFile
@@ -38,6 +42,7 @@ class _Intent(Value):
 
     text: str
     data: dict[str, Any]
+    by: Actor | None = None
 
     @property
     def record(self) -> EditRecord:
@@ -69,7 +74,8 @@ class EditHistory:
                     self._log.promote(undoes=row.get("data", {}).get("undoes") is not False)
                 if row.get("kind") == "edit":
                     with suppress(InvalidValueError):  # of a version that could not undo
-                        self._log.add(EditRecord.from_plain(row.get("data")))
+                        record = EditRecord.from_plain(row.get("data"))
+                        self._log.add(record.replace(by=_author_and_time(row)))
             return self._log
 
     def command(self, hint: Hint) -> str:
@@ -145,7 +151,7 @@ class EditHistory:
         Raises:
             RltuiError: if that it is being written cannot be noted; nothing was started.
         """
-        intent = _Intent(text=text, data=data)
+        intent = _Intent(text=text, data=data, by=self._journal.author())
         write_atomically(self._intent_file, intent.to_json())
         try:
             yield
@@ -198,7 +204,7 @@ class EditHistory:
                 tidy(Path(file.path))
         if all(self._is_applied(file) for file in record.files):
             if self.now().next_number <= record.number:
-                self._journal.add("edit", intent.text, **intent.data)
+                self._journal.add("edit", intent.text, by=intent.by, **intent.data)
         else:
             self._restore(record)
             self._journal.add("config", f"not applied, because rltui ended while writing: {intent.text}")
@@ -229,6 +235,16 @@ class EditHistory:
                 changes.append(FileChange.of_contents(Path(file.path), content, before))
         if changes:
             replace_files(changes)
+
+
+def _author_and_time(row: Mapping[str, Any]) -> str:
+    """`agent night-1, 02:14`; with the date where that is not today's. Empty if nobody is known."""
+    name = author(row)
+    at = row.get("at")
+    if not name or not isinstance(at, int | float):
+        return name
+    day, _, clock = date_text(at).partition(" ")
+    return f"{name}, {clock if day == date_text(time.time()).partition(' ')[0] else f'{day} {clock}'}"
 
 
 def _content(file: FileEdit) -> bytes | None:

@@ -42,8 +42,6 @@ class Proposal:
     """The edit that an undo or redo reverses."""
     reasons: tuple[str, ...] = ()
     """Further lines for a plan: whose edit is reversed."""
-    by: str = ""
-    """Author in words; empty if unknown."""
 
     @property
     def blocked(self) -> bool:
@@ -90,7 +88,6 @@ class Proposal:
             words=reversed_edit.words if reversed_edit else describe(all_keys(self.changes.values())),
             files=tuple(change.record() for change in self.changes.values()),
             takes_back=reversed_edit.number if reversed_edit else None,
-            by=self.by,
             is_birth=is_birth,
         )
 

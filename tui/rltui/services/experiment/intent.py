@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import field
 
 from rltui.base.values import InvalidValueError, Value
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.api import Down, Plan, Request, RollbackOffer
 from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.errors import RltuiError
@@ -28,6 +29,8 @@ class Pending(Value):
     request: Request
     plan: Plan
     automatic: bool = False
+    actor: Actor | None = None
+    """Who requested it; `None`: a restart policy, or an earlier version wrote this."""
 
 
 class AppliedEdit(Value):

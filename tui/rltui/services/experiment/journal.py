@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rltui.core.experiment.events import note_text
 from rltui.errors import RltuiError
+from rltui.services.actor import actor
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.logs.growing_file import JsonLines
 from rltui.services.own_files import append_line, open_own
@@ -21,6 +22,7 @@ from rltui.services.redaction import without_secrets
 
 if TYPE_CHECKING:
     # msgspec takes 20 ms, which `rltui events` need not pay
+    from rltui.core.experiment.actor import Actor
     from rltui.core.experiment.journal import JournalEntry
 
 _LATEST_TIME = 1e11
@@ -94,10 +96,13 @@ class Journal:
         *,
         clock: Callable[[], float] = time.time,
         listener: Callable[[JournalEntry], None] = lambda _: None,
+        author: Callable[[], Actor | None] = actor,
     ) -> None:
+        """`author`: who does what is recorded, unless the entry says it."""
         self._path = path
         self._clock = clock
         self._listener = listener
+        self.author = author
         self._lock = threading.Lock()
         self.step: Callable[[], int | None] = lambda: None
         """Function that returns the number of completed steps, for the entries; set by the reader of its
@@ -111,13 +116,14 @@ class Journal:
         *,
         component: str | None = None,
         attempt: int | None = None,
+        by: Actor | None = None,
         **data: object,
     ) -> JournalEntry:
         """Record an event that happened now. From any thread; the listener is called there.
 
         `data` may contain a `step` of its own.
         """
-        entry = self._entry(kind, text, component=component, attempt=attempt, data=data)
+        entry = self._entry(kind, text, component=component, attempt=attempt, by=by, data=data)
         try:
             self._write(entry)
         except OSError as error:
@@ -143,10 +149,18 @@ class Journal:
         self._listener(entry)
         return entry
 
-    def _entry(self, kind: str, text: str, **facts: Any) -> JournalEntry:  # noqa: ANN401 - those of `of`
+    def _entry(
+        self,
+        kind: str,
+        text: str,
+        *,
+        by: Actor | None = None,
+        **facts: Any,  # noqa: ANN401 - those of `of`
+    ) -> JournalEntry:
         from rltui.core.experiment.journal import JournalEntry
 
-        return JournalEntry.of(kind, without_secrets(text), at=self._clock(), step=self.step(), **facts)
+        facts |= {"at": self._clock(), "step": self.step(), "by": by or self.author()}
+        return JournalEntry.of(kind, without_secrets(text), **facts)
 
     def _write(self, entry: JournalEntry) -> None:
         with self._lock:

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from rltui.base.text import age, truncate
-from rltui.core.experiment.events import detail_lines, display_kind, first_line
+from rltui.core.experiment.events import (
+    author,
+    author_name,
+    author_words,
+    detail_lines,
+    display_kind,
+    first_line,
+)
 from rltui.core.experiment.journal import JournalEntry
 from rltui.ui.plan_view import diff_lines
 from rltui.ui.styles import CURSOR, FAINT, STYLES
@@ -20,10 +27,12 @@ from rltui.views.event import VIEW, Event, event_details, event_look
 _BOLD = ("bad", "busy", "key")
 """Roles of what should be seen at once; a note, a resume and a restart are bold by theirs."""
 _COLUMNS = VIEW.named(("when", "step"), is_brief=True)
-_TIME, _STEP, _KIND = 10, 8, 14
+_TIME, _STEP, _KIND, _WHO = 10, 8, 14, 14
 """Cells of the columns before the text, their gap included."""
 _STEP_FROM = 72
 """A narrower list has the step only below the entry under the cursor."""
+_WHO_FROM = 100
+"""Likewise of who did it."""
 _MOST_BELOW = 12
 """Lines of a diff that an entry shows unless the cursor is on it."""
 
@@ -34,6 +43,8 @@ class EventItem:
     """Number of the entry in the journal."""
     entry: JournalEntry
     event: Event
+    authors: frozenset[str]
+    """The result of `author_words`."""
     day: str
     """The date in local time."""
     below: tuple[Content, ...]
@@ -61,9 +72,16 @@ class EventItem:
         else:
             below = [Content(clean(line)) for line in detail_lines(entry.text, data)]
         kind = clean_line(display_kind(entry.kind, data))
-        event = Event(entry.at, kind, entry.text, entry.step, entry.component, entry.attempt, data)
+        row = {"data": data, "by": None if entry.by is None else entry.by.fields}
+        by, who = clean_line(author(row)), clean_line(author_name(row))
+        event = Event(entry.at, kind, entry.text, entry.step, entry.component, entry.attempt, data, by, who)
         return cls(
-            str(number), entry, event, time.strftime("%Y-%m-%d %A", time.localtime(entry.at)), tuple(below)
+            str(number),
+            entry,
+            event,
+            author_words(row),
+            time.strftime("%Y-%m-%d %A", time.localtime(entry.at)),
+            tuple(below),
         )
 
 
@@ -109,11 +127,12 @@ class EventRows:
 
     def _lines(self, item: EventItem, *, is_selected: bool) -> list[Content]:
         has_step = self._width >= _STEP_FROM
-        indent = 2 + _TIME + (_STEP if has_step else 0) + _KIND
+        has_who = self._width >= _WHO_FROM
+        indent = 2 + _TIME + (_STEP if has_step else 0) + _KIND + (_WHO if has_who else 0)
         text = clean_line(first_line(item.entry.text))
         wrapped = textwrap.wrap(text, max(20, self._width - indent)) if is_selected else [text]
         head = wrapped[0] if wrapped else ""
-        lines = [_head(item, head, is_selected=is_selected, has_step=has_step)]
+        lines = [_head(item, head, is_selected=is_selected, has_step=has_step, has_who=has_who)]
         lines += [Content(" " * indent + line) for line in wrapped[1:]]
         below = item.below
         if is_selected:
@@ -130,7 +149,7 @@ class EventRows:
         return lines
 
 
-def _head(item: EventItem, text: str, *, is_selected: bool, has_step: bool) -> Content:
+def _head(item: EventItem, text: str, *, is_selected: bool, has_step: bool, has_who: bool) -> Content:
     sign, style = item.look
     when, step = (column.cell(item.event, 0.0).text for column in _COLUMNS)
     label = truncate(f"{sign} {item.kind}", _KIND - 2)
@@ -139,5 +158,6 @@ def _head(item: EventItem, text: str, *, is_selected: bool, has_step: bool) -> C
         (when.ljust(_TIME), FAINT),
         (f"{step:>{_STEP - 2}}  " if has_step else "", FAINT),
         (label.ljust(_KIND), style),
+        (truncate(item.event.who, _WHO - 2).ljust(_WHO) if has_who else "", FAINT),
         (text, style if item.kind in ("crash", "alert", "note", "edit") else ""),
     )

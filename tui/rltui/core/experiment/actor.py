@@ -1,0 +1,41 @@
+"""Who acts: the person or agent and the process behind a change, as journal, queue and requests keep it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rltui.base.values import Value
+from rltui.core.experiment.actor_names import actor_name, actor_text
+
+ActorKind = Literal["tui", "cli", "agent", "host"]
+
+
+class Actor(Value):
+    kind: ActorKind
+    """`host`: a person on another machine, through `--host`."""
+    user: str
+    """Name of the account on this machine."""
+    name: str = ""
+    """The agent's name, or the one that a person goes by here."""
+    pid: int
+    terminal: str = ""
+    """Such as `pts/3`; empty: none."""
+    ssh: str = ""
+    """Address that an ssh session came from; empty: none."""
+
+    @property
+    def is_agent(self) -> bool:
+        return self.kind == "agent"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As a file has it."""
+        return self.part(*self.__struct_fields__)
+
+    @property
+    def text(self) -> str:
+        return actor_text(self.fields)
+
+    @property
+    def short(self) -> str:
+        return actor_name(self.fields)
