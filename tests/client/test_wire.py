@@ -28,9 +28,10 @@ def answering(path: Path, *lines: bytes) -> Iterator[None]:
 
     def answer() -> None:
         connection, _ = listener.accept()
-        with listener, connection:
+        with listener, connection, connection.makefile("rb") as requests:
             connection.sendall(b"".join(lines))
-            connection.recv(4096)
+            while b'"identify"' in requests.readline():
+                continue
 
     thread = threading.Thread(target=answer)
     thread.start()

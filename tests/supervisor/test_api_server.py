@@ -208,9 +208,12 @@ async def test_all_who_ask_for_the_end_are_answered_and_subscribers_hear_the_las
     subscriber.say("subscribe")
     assert (await subscriber.hear())["event"] == "status"
     for number, client in enumerate(asking):
-        client.say("shutdown", by=f"client {number}\x1b", only_idle=number == 2)
+        me = {"kind": "cli", "user": "", "pid": 0, "name": f"client {number}\x1b"}
+        assert "result" in await client.ask("identify", **me)
+        client.say("shutdown", only_idle=number == 2)
     await until(lambda: len(place.supervisor.downs) == 3)
-    assert place.supervisor.downs == [("client 0?", False), ("client 1?", False), ("client 2?", True)]
+    downs = [(by.partition(" ")[0], only_idle) for by, only_idle in place.supervisor.downs]
+    assert downs == [("client-0-", False), ("client-1-", False), ("client-2-", True)]
     place.supervisor.publish("the last")
     place.supervisor.down.set()
     await place.server.close()
