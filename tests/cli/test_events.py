@@ -87,7 +87,7 @@ def test_the_journal_with_its_diffs(journal: Path, cli: CommandLine) -> None:
 def test_what_is_asked_for(
     journal: Path, cli: CommandLine, arguments: tuple[str, ...], found: list[int]
 ) -> None:
-    told = json.loads("\n".join(cli("events", "--json", *arguments).splitlines()))
+    told = json.loads(cli("events", "--json", *arguments))["events"]
     words = {3: {"kind": "crash"}}  # the word of the table, and of --kind
     assert told == [{**JOURNAL[at], **words.get(at, {})} for at in found]
 
@@ -118,3 +118,26 @@ def test_a_note_is_kept_while_nothing_runs(journal: Path, cli: CommandLine) -> N
     journal.unlink()
     journal.symlink_to("elsewhere")
     assert "the note was not saved: cannot write" in cli("events", "add", "lost", "--json", code=1)
+
+
+def test_a_cursor_goes_on_after_the_last_event(journal: Path, cli: CommandLine) -> None:
+    def answer(*arguments: str) -> Any:
+        return json.loads(cli("events", "--json", *arguments))
+
+    first = answer("--kind", "edit", "--fields", "kind")
+    assert first["events"] == [{"kind": "edit"}]
+    cli("events", "add", "one")
+    with journal.open("a") as file:
+        file.write("damaged\n")
+    cli("events", "add", "two")
+    second = answer("--since", first["cursor"])
+    assert [entry["text"] for entry in second["events"]] == ["one", "two"]
+    assert answer("--since", second["cursor"]) == {"cursor": second["cursor"], "events": []}
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[3:]))  # rotated
+    assert answer("--since", first["cursor"])["events"] == second["events"]
+    journal.write_text(journal.read_text()[:-40])  # cut: the event at the cursor is gone
+    words = cli("events", "--since", second["cursor"], code=2)
+    assert "this run has no event at the cursor" in words
+    by_time = words.rpartition("--since ")[2].split()[0]
+    assert cli("events", "--since", by_time) == ""
+    assert "a cursor of logs, not of events" in cli("events", "--since", "logs@trainer", code=2)

@@ -106,7 +106,7 @@ def test_models_are_evaluated_and_compared(box: Box) -> None:
     box.run("down", "one")
     assert table(box) == {**report, "queue": table(box)["queue"]}, "from the files"
     assert box.json("eval", "one", "--all")["evaluations"]
-    kinds = [entry["data"].get("verdict") for entry in box.json("events", "one", "--kind", "eval")]
+    kinds = [entry["data"].get("verdict") for entry in box.json("events", "one", "--kind", "eval")["events"]]
     assert kinds.count("ok") == 2
 
 

@@ -47,7 +47,7 @@ def test_a_restart_is_a_mark_and_so_is_a_note(counters: Box) -> None:
     assert kinds == [AnnotationKind.NOTE, AnnotationKind.RESTART, AnnotationKind.NOTE]
     restart = next(mark for mark in found_marks if mark.kind is AnnotationKind.RESTART)
     assert "trainer" in restart.text
-    assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")] == ["restart"]
+    assert [entry["kind"] for entry in counters.json("events", "--kind", "restart")["events"]] == ["restart"]
     counters.run("down")
     assert as_the_screen(counters, "after the end")[1][-1] == "after the end"
     assert counters.json("status", "--all")["runs"][0]["state"] == "stopped", "a note starts nothing"

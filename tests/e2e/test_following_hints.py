@@ -52,7 +52,7 @@ def run_toml(box: Box) -> str:
 
 def kinds(box: Box) -> list[str]:
     """Kinds of the journal's entries, oldest first."""
-    return [entry["kind"] for entry in box.json("events", "one")]
+    return [entry["kind"] for entry in box.json("events", "one")["events"]]
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_killed_from_outside_after_an_undo(picky: Box) -> None:
     assert "undo" not in status.stdout
     assert picky.status()["rollback"] is None
     assert [
-        event for event in picky.json("events", "one", "--kind", "alert") if "undo" in event["text"]
+        event for event in picky.json("events", "one", "--kind", "alert")["events"] if "undo" in event["text"]
     ] == []
     result = follow(picky, status, hints.RESTART_KILLED, component="trainer")
     assert result.returncode == 0, result.stderr
@@ -88,7 +88,9 @@ def test_died_after_an_edit(picky: Box) -> None:
     assert picky.run("set", "max_steps=200", "--restart", "--yes").returncode == 0
     retry_until(lambda: picky.status()["rollback"], timeout_s=20.0)
     alert = next(
-        event["text"] for event in picky.json("events", "one") if "To undo the edit: " in event["text"]
+        event["text"]
+        for event in picky.json("events", "one")["events"]
+        if "To undo the edit: " in event["text"]
     )
     assert "max_steps 30 → 200" in alert
     assert follow(picky, alert, hints.UNDO_RESTART).returncode == 0

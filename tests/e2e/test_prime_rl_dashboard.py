@@ -33,7 +33,7 @@ def listed(box: Box) -> list[str]:
 
 
 def notices(box: Box) -> list[str]:
-    return [entry["text"] for entry in box.json("events", "one", "--kind", "notice")]
+    return [entry["text"] for entry in box.json("events", "one", "--kind", "notice")["events"]]
 
 
 def url(box: Box) -> str:

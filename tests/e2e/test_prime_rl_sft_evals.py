@@ -66,7 +66,7 @@ def test_cancelled_evaluations_are_no_scores(box: Box) -> None:
     assert [found[step] for step in (0, 4, 8, 12)] == [None] * 4, found
     assert found[16] == pytest.approx(0.8), "the last one is finished"
     assert "while training: 0.800 at step 16, cancelled at 12, " in box.run("eval").stdout
-    texts = [event["text"] for event in box.json("events")]
+    texts = [event["text"] for event in box.json("events")["events"]]
     assert [text.partition(";")[0] for text in texts if "evaluation of" in text][:2] == [
         "evaluation of step 0 on reverse-text was cancelled by a newer checkpoint",
         "evaluation of step 4 on reverse-text was cancelled by a newer checkpoint",

@@ -85,7 +85,7 @@ def test_collapse_is_told_and_taken_back(learning: Box) -> None:
     finally:
         terminal.close()
 
-    kinds = [entry["kind"] for entry in learning.json("events")]
+    kinds = [entry["kind"] for entry in learning.json("events")["events"]]
     assert {"note", "edit", "resume", "alert", "checkpoint"} <= set(kinds)
     worst = learning.json("rollouts", "--step", str(good), "--worst", "3")
     assert len(worst["samples"]) == 3

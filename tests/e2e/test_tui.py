@@ -120,7 +120,7 @@ def test_app_survives_its_supervisor_and_detaches_with_q(counters: Box) -> None:
         terminal.wait_for("trainer ● running")
         before = pids(box)
         journal = box.work / "out/.rltui/journal.jsonl"
-        first = box.json("events")[0]
+        first = box.json("events")["events"][0]
         assert first["kind"] == "supervisor"
         os.kill(first["data"]["pid"], signal.SIGKILL)
         retry_until(lambda: journal.read_text().count("supervisor started") == 2)

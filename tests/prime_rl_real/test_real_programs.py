@@ -81,7 +81,7 @@ def test_from_sft_over_rl_with_an_edit_and_a_rewind_to_evaluations(prime: PrimeB
     status = box.status()
     assert status["state"] == "running"
     assert status["orphans"] == []
-    kinds = Counter(event["kind"] for event in box.json("events", EXPERIMENT))
+    kinds = Counter(event["kind"] for event in box.json("events", EXPERIMENT)["events"])
     assert kinds["edit"] == 1
     assert not kinds["alert"], "nothing was wrong"
     prime.assert_down_leaves_nothing(STEP_S)

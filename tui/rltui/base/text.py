@@ -356,6 +356,13 @@ def parse_number(text: str) -> float:
         return math.nan
 
 
+def parse_amount(text: str) -> float | None:
+    """Value of `0.8`, `1e-5`, `50%`, `10k`, `2M`; `None` for other texts."""
+    factor = {"%": 0.01, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1.0)
+    value = parse_number(text if factor == 1.0 else text[:-1])
+    return None if value != value else value * factor
+
+
 _CLOSE = 0.7
 _CLOSE_KEY = 0.8
 """Stricter for the last segments of dotted keys: long tables before them resemble each other anyway."""

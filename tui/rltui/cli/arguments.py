@@ -23,6 +23,7 @@ from rltui.errors import UsageError
 
 if TYPE_CHECKING:
     from rltui.base.times import Moment
+    from rltui.core.experiment.cursor import Cursor
     from rltui.core.runs.forks import CheckpointChoice
     from rltui.frameworks.launchers.line import Options
 
@@ -89,6 +90,13 @@ def moment(text: str) -> Moment:
     if at is None:
         raise argparse.ArgumentTypeError(f"not a time or step: {text}")
     return Moment(at=at)
+
+
+def since(text: str) -> Moment | Cursor:
+    """Parse a cursor of an earlier answer, or what `moment` parses."""
+    from rltui.core.experiment.cursor import parse_cursor
+
+    return parse_cursor(text) or moment(text)
 
 
 def moment_of_step(text: str) -> Moment:
@@ -174,21 +182,34 @@ def limit_option(text: str) -> Argument:
     return argument("--limit", "NUMBER", text, type=positive)
 
 
+def listing(limit_text: str, json_text: str = "") -> tuple[Argument, ...]:
+    """Options of a command that lists something, whose JSON `print_rows` prints."""
+    return (limit_option(limit_text), FULL, FIELDS, json_flag(json_text) if json_text else JSON)
+
+
+def field_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 JSON = json_flag()
+FULL = flag("--full", "all of it, however long", heading=GENERAL)
+FIELDS = argument(
+    "--fields", "KEY,…", "only these keys of each item; implies --json", type=field_names, heading=GENERAL
+)
 PLAN = plan_flag()
 FOLLOW = flag("-f --follow", "keep printing new lines until ctrl+c")
-SINCE = argument("--since", "WHEN", f"start at {_MOMENTS}", type=moment)
+SINCE = argument("--since", "WHEN", f"start at {_MOMENTS}, or the cursor of an answer", type=since)
 UNTIL = argument("--until", "WHEN", "end at, written like --since", type=moment)
-_REFERENCES = "name or prefix, id, folder, -1 (newest), @best"
+REFERENCES = "name or prefix, id, folder, -1 (newest), @best"
 RUN = argument(
     "run",
     "RUN",
-    f"{_REFERENCES} (default: the run of this folder, or the only running one)",
+    f"{REFERENCES} (default: the run of this folder, or the only running one)",
     nargs="?",
     completes="runs",
 )
-NAMED_RUN = argument("run", "RUN", _REFERENCES, completes="runs")
-RUNS = argument("run", "RUN", _REFERENCES, nargs="+", completes="runs")
+NAMED_RUN = argument("run", "RUN", REFERENCES, completes="runs")
+RUNS = argument("run", "RUN", REFERENCES, nargs="+", completes="runs")
 COMPONENT = repeatable(
     "-c --component", "COMPONENT", "component; repeatable; also RUN/COMPONENT", completes="components"
 )

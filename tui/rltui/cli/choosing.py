@@ -65,7 +65,7 @@ def show_runs(arguments: Arguments, show: Callable[[Target], int | None]) -> int
     codes, documents = [], []
     for number, target in enumerate(targets):
         name = target.record.name
-        with collected_json() as collected:
+        with collected_json(len(targets)) as collected:
             if not arguments.json:
                 print(f"{'' if number == 0 else chr(10)}{style(name, 'head')}", flush=True)
             try:

@@ -247,11 +247,12 @@ class Command(NamedTuple):
         parser = CommandParser(self)
         values = argparse.Namespace(handler=self.handler, command_name=self.name, **vars(values))
         try:
-            if "--" in words:
-                return parser.parse_known_args(words, values)
-            return parser.parse_known_intermixed_args(words, values)
+            parse = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
+            values, unknown = parse(words, values)
         except argparse.ArgumentError as error:
             parser.error(_refusal(error))
+        values.json = getattr(values, "json", False) or bool(getattr(values, "fields", None))
+        return values, unknown
 
 
 _FORMER_OPTIONS = {

@@ -10,22 +10,92 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+from rltui.base.text import unknown_name
+from rltui.core import hints
+
+if TYPE_CHECKING:
+    from rltui.cli.command import Arguments
+
+MOST_BYTES = 20_000
+"""Longest document of a list, unless `--limit` or `--full` asks for more."""
+_LEFT_OUT_BYTES = 300
+"""Room for the words about what was left out."""
 _collected: list[Any] | None = None
 """Documents that are collected instead of being printed; `None`: they are printed."""
+_parts = 1
+"""Number of documents that the larger one has, which share its bytes."""
 
 
 @contextmanager
-def collected_json() -> Iterator[list[Any]]:
-    """Collect the documents that are printed inside, as parts of a larger one."""
-    global _collected
+def collected_json(parts: int = 1) -> Iterator[list[Any]]:
+    """Collect the documents that are printed inside, as some of the `parts` of a larger one."""
+    global _collected, _parts
     documents: list[Any] = []
-    _collected = documents
+    _collected, _parts = documents, parts
     try:
         yield documents
     finally:
-        _collected = None
+        _collected, _parts = None, 1
+
+
+def print_rows(
+    arguments: Arguments,
+    name: str,
+    rows: Sequence[object],
+    *,
+    head: Mapping[str, object] = MappingProxyType({}),
+    keeps_last: bool = False,
+) -> None:
+    """Print one document: fields of `head`, and the list `rows` under `name`, with the keys that `--fields`
+    names. It is cut to `--limit`, else to `MOST_BYTES`; `left_out` says how many are missing.
+
+    `keeps_last`: the last rows are kept.
+
+    Raises:
+        UsageError: if no row has a key of `--fields`.
+    """
+    plain_rows = _with_fields([_as_plain(row) for row in rows], arguments.fields)
+    if keeps_last:
+        plain_rows.reverse()
+    count = len(plain_rows)
+    if arguments.limit is not None and not arguments.full:
+        count = min(count, arguments.limit)
+    elif not arguments.full:
+        count = _fitting(plain_rows, MOST_BYTES // _parts - len(_encode(head)))
+    shown = plain_rows[:count]
+    if keeps_last:
+        shown.reverse()
+    document = {**head, name: shown}
+    if missing := len(plain_rows) - count:
+        words = (*arguments.command_name.split(), *arguments.typed_words)
+        document["left_out"] = {name: missing, "all": hints.ANSWER_FULL(words=words)}
+    print_json(document)
+
+
+def _fitting(rows: Sequence[object], most_bytes: int) -> int:
+    """Number of rows that are printed in so many bytes; at least one."""
+    remaining = most_bytes - _LEFT_OUT_BYTES
+    for number, row in enumerate(rows):
+        remaining -= len(_encode(row).encode()) + 2
+        if remaining < 0:
+            return max(1, number)
+    return len(rows)
+
+
+def _with_fields(rows: list[Any], fields: Sequence[str] | None) -> list[Any]:
+    if not fields or not rows:
+        return rows
+    known_names = dict.fromkeys(name for row in rows for name in row)
+    if strange := [name for name in fields if name not in known_names]:
+        raise unknown_name("field", strange[0], known_names)
+    return [{name: row[name] for name in fields if name in row} for row in rows]
+
+
+def _as_plain(row: object) -> object:
+    return _plain(row) if hasattr(row, "to_plain") or hasattr(row, "__dataclass_fields__") else row
 
 
 def print_json(document: object, *, is_compact: bool = False, hides_secrets: bool = False) -> None:

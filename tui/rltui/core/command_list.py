@@ -49,6 +49,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "runs": "list, compare, tag, rename, archive and delete runs",
     },
     "for agents and scripts": {
+        "wait": "return once a run is ready or done, has reached a step or a metric, or has an alert",
         "mcp": "serve the tools for agents, over MCP, on stdin and stdout",
     },
     "this machine, and help": {

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rltui.base.text import parse_number, unknown_name
+from rltui.base.text import parse_amount, parse_number, unknown_name
 from rltui.base.times import MOMENT_HINT, parse_moment, parse_span
 from rltui.base.values import InvalidValueError, from_json
 from rltui.core.config.data import config_value
@@ -446,11 +446,11 @@ class _Parser:
             case "bytes":
                 value_, hint = _size(text), "a size: 500MB, 2GiB"
             case "number" | "steps":
-                value_, hint = _amount(text), "a number: 0.8, 1e-5, 50%, 10k"
+                value_, hint = parse_amount(text), "a number: 0.8, 1e-5, 50%, 10k"
             case "flag" | "text" | "words":
                 return text
             case "config":
-                value = _amount(text)
+                value = parse_amount(text)
                 return text if value is None else value
         if value_ is None:
             raise self._error(token.at, f"{column.id} cannot be compared with {text!r}", hint)
@@ -463,13 +463,6 @@ def _negate(condition: str, *, when: bool) -> str:
 
 def _unquote(token: _Token) -> str:
     return re.sub(r"\\(.)", r"\1", token.text[1:-1]) if token.kind == "quoted" else token.text
-
-
-def _amount(text: str) -> float | None:
-    """Value of `0.8`, `1e-5`, `50%`, `10k`, `2M`; `None` for other texts."""
-    factor = {"%": 0.01, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1.0)
-    value = parse_number(text if factor == 1.0 else text[:-1])
-    return None if value != value else value * factor
 
 
 def _size(text: str) -> float | None:

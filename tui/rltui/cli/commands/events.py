@@ -11,15 +11,16 @@ from typing import Any
 
 from rltui.base.text import unknown_name
 from rltui.base.times import Period
-from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, json_flag, limit_option
+from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, listing
 from rltui.cli.choosing import Target, choose, separate_words, show_runs
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
-from rltui.cli.output import print_json, print_outcome
+from rltui.cli.output import print_json, print_outcome, print_rows
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
 from rltui.core import hints
+from rltui.core.experiment.cursor import Cursor, cursor_of, index_since
 from rltui.core.experiment.events import (
     EventFilter,
     author_name,
@@ -55,16 +56,15 @@ _WIDTHS = {"step": 6, "kind": -10, "who": -6}
     argument("--by", "WHO", "only what WHO did: agent, tui, cli, host, a name or an account", default=""),
     SINCE,
     UNTIL,
-    limit_option("only the newest events"),
     argument("--grep", "WORDS", "only events with all these words", default=""),
     flag("--brief", "one line per event, without diffs"),
     FOLLOW,
-    json_flag("one JSON document; with -f, one per line"),
+    *listing("only the newest events", "one JSON document; with -f, one event per line"),
     examples=(
         "events demo",
         "events demo --kind crash,alert --since 2h",
         "events demo --by agent --since 8h",
-        "events demo -f --json",
+        "events demo --json --fields at,kind,text --limit 5",
     ),
 )
 def events(arguments: Arguments) -> int:
@@ -98,19 +98,28 @@ def _list(arguments: Arguments, target: Target) -> int:
     record, components = target
     journal = record.control.journal_file
     event_filter = _filter(arguments, record, components)
-    period = Period(arguments.since, arguments.until)
-    entries = deque(_matching(read_entries(journal), event_filter, period), arguments.limit)
+    period, first = Period(None, arguments.until), 0
+    entries = [*read_entries(journal)]
+    cursor = cursor_of(entries[-1]) if entries else Cursor("events")
+    if isinstance(arguments.since, Cursor):
+        first = index_since(entries, arguments.since)
+    else:
+        period = Period(arguments.since, arguments.until)
+    shown = [*_matching(entries, event_filter, period, first)]
     if not arguments.follow:
         if arguments.json:
-            print_json([*entries])
+            print_rows(arguments, "events", shown, head={"cursor": str(cursor)}, keeps_last=True)
         else:
-            rows = (row for entry in entries for row in _rows(entry, is_brief=arguments.brief))
+            newest = deque(shown, arguments.limit)
+            rows = (row for entry in newest for row in _rows(entry, is_brief=arguments.brief))
             print_table(view_shapes(_COLUMNS), rows)
         return 0
     width = room()
     shapes = [column._replace(heading="") for column in view_shapes(_COLUMNS)]
     with while_read():
-        for entry in chain(entries, _matching(_new_entries(record), event_filter, period)):
+        for entry in chain(
+            deque(shown, arguments.limit), _matching(_new_entries(record), event_filter, period)
+        ):
             if arguments.json:
                 print_json(entry)
             else:
@@ -120,14 +129,16 @@ def _list(arguments: Arguments, target: Target) -> int:
 
 
 def _matching(
-    entries: Iterable[dict[str, Any]], event_filter: EventFilter, period: Period
+    entries: Iterable[dict[str, Any]], event_filter: EventFilter, period: Period, first: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """Entries that pass the filter. Those that know no step happened at the newest one before them."""
+    """Entries from the index `first` on that pass the filter. Those that know no step happened at the newest
+    one before them.
+    """
     step: int | None = None
-    for entry in entries:
+    for index, entry in enumerate(entries):
         text, data = entry["text"], entry_data(entry)
         step = step if entry.get("step") is None else entry["step"]
-        if not period.holds(entry["at"], step):
+        if index < first or not period.holds(entry["at"], step):
             continue
         if event_filter.admits(entry["kind"], entry.get("component"), text, data, author_words(entry)):
             yield {**entry, "kind": display_kind(entry["kind"], data)}

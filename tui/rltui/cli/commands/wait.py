@@ -1,0 +1,69 @@
+"""`wait`: return once runs are where a condition says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rltui.cli.arguments import REFERENCES, SINCE, TIMEOUT, json_flag
+from rltui.cli.choosing import choose_named, meant
+from rltui.cli.command import Arguments, argument, command, repeatable
+from rltui.cli.output import print_json
+from rltui.core.runs.conditions import EVENTS, EXAMPLE, STATES, parse_condition
+from rltui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from rltui.client.waiting import Awaited
+
+_CODES = {"reached": ExitCode.DONE, "run_failed": ExitCode.COMPONENT_FAILED}
+"""Exit codes by the code of the reason that ended the wait; of all others `FAILED`."""
+
+
+@command(
+    "wait",
+    argument(
+        "runs",
+        "RUN",
+        f"{REFERENCES}; the first of several that ends the wait (default: as for `status`)",
+        nargs="*",
+        completes="runs",
+    ),
+    repeatable(
+        "--until",
+        "CONDITION",
+        f"{', '.join(STATES)}, METRIC>VALUE, {', '.join(EVENTS)}:ID; joined by and, or; repeatable: or",
+    ),
+    TIMEOUT,
+    SINCE,
+    json_flag("one JSON document, as always"),
+    examples=(
+        "wait demo --until ready",
+        "wait demo --until 'step>=200 or alert' --timeout 600",
+        "wait demo --until 'reward>0.9 and step>=50'",
+    ),
+)
+def wait(arguments: Arguments) -> int:
+    if not arguments.until:
+        raise UsageError("wait for what? --until is missing", hint=EXAMPLE)
+    condition = parse_condition(*arguments.until)
+    arguments.run = None
+    runs = [_awaited(name) for name in arguments.runs] or [target.record for target in meant(arguments)]
+    import asyncio
+
+    from rltui.client.waiting import wait_until
+
+    timeout_s, since = arguments.timeout, arguments.since
+    answer = asyncio.run(wait_until(runs, condition, timeout_s=timeout_s, since=since))
+    print_json(answer)
+    return int(_CODES.get(answer.reason.code, ExitCode.FAILED))
+
+
+def _awaited(name: str) -> Awaited:
+    """The run that is named; else one that the queue has yet to make."""
+    try:
+        return choose_named(name).record
+    except UsageError:
+        from rltui.client.waiting import queued_run
+
+        if (entry := queued_run(name)) is None:
+            raise
+        return entry

@@ -1,0 +1,132 @@
+"""Parses what a wait ends at: `step>=200 and reward>0.9 or failed`. Pure, and cheap to import.
+
+condition := all of these with `and` between them; `or` between several such
+each      := ready | done | failed | settled | alert[:KIND] | proposal:ID | METRIC < VALUE (<= > >= == !=)
+
+A condition of a stop rule (`views/run_filter.py`) that only compares metrics reads the same here.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from rltui.base.text import parse_amount, unknown_name
+from rltui.errors import UsageError
+
+STATES: Mapping[str, str] = {
+    "ready": "all its components are up",
+    "done": "all its steps are done",
+    "failed": "it has failed, or its end was not seen",
+    "settled": "nothing of it starts, stops or waits",
+}
+"""Conditions about the state of a run, and when they are true."""
+EVENTS: Mapping[str, str] = {
+    "alert": "an alert, or one of this kind or rule",
+    "proposal": "the proposal of this id is answered",
+}
+"""Conditions about what happens, with or without a subject after a colon."""
+EXAMPLE = "for example: ready, 'step>=200', 'reward>0.9 or failed', alert:health"
+_TOKEN = re.compile(r"\s*(?P<operator><=|>=|==|!=|<|>|=)|\s*(?P<word>[^\s<>=!]+)")
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_LONGEST = 1000
+
+
+class Term(NamedTuple):
+    """One thing to wait for."""
+
+    name: str
+    """A name of `STATES` or `EVENTS`; with a `sign` a metric."""
+    subject: str = ""
+    """Kind of the alert, id of the proposal; empty: any."""
+    sign: str = ""
+    value: float = 0.0
+
+    @property
+    def text(self) -> str:
+        if self.sign:
+            return f"{self.name}{self.sign}{self.value:g}"
+        return f"{self.name}:{self.subject}" if self.subject else self.name
+
+    def compares(self, value: float | None) -> bool:
+        """Whether the comparison holds of this value; of none it never does."""
+        return value is not None and _SIGNS[self.sign](value, self.value)
+
+
+class Condition(NamedTuple):
+    text: str
+    alternatives: tuple[tuple[Term, ...], ...]
+
+    @property
+    def terms(self) -> Sequence[Term]:
+        return [term for terms in self.alternatives for term in terms]
+
+    def met(self, holds: Callable[[Term], bool]) -> Sequence[Term]:
+        """The first alternative all of whose terms hold; empty if there is none."""
+        return next((terms for terms in self.alternatives if all(map(holds, terms))), ())
+
+
+def parse_condition(*texts: str) -> Condition:
+    """The condition that one of these texts holds.
+
+    Raises:
+        UsageError: with what is wrong in it, and an example.
+    """
+    return Condition(" or ".join(texts), tuple(terms for text in texts for terms in _alternatives(text)))
+
+
+def _alternatives(text: str) -> list[tuple[Term, ...]]:
+    tokens, offset, end = [], 0, len(text.rstrip())
+    while offset < end:
+        match = _TOKEN.match(text, offset)
+        if match is None or len(text) > _LONGEST:
+            raise _error(text, f"unexpected {text[offset:].lstrip()[:1]!r}")
+        tokens.append((match.lastgroup, match[match.lastgroup or 0]))
+        offset = match.end()
+    alternatives: list[list[Term]] = [[]]
+    expects_term = True
+    while tokens:
+        kind, word = tokens.pop(0)
+        if not expects_term:
+            if kind != "word" or word.lower() not in ("and", "or"):
+                raise _error(text, f"no `and` or `or` before {word!r}")
+            if word.lower() == "or":
+                alternatives.append([])
+            expects_term = True
+            continue
+        if kind != "word" or word.lower() in ("and", "or"):
+            raise _error(text, f"unexpected {word!r}")
+        is_compared = bool(tokens) and tokens[0][0] == "operator"
+        alternatives[-1].append(_comparison(text, word, tokens) if is_compared else _plain(text, word))
+        expects_term = False
+    if expects_term:
+        raise _error(text, "a condition is missing")
+    return [tuple(terms) for terms in alternatives]
+
+
+def _comparison(text: str, name: str, tokens: list[tuple[str | None, str]]) -> Term:
+    sign = tokens.pop(0)[1]
+    kind, word = tokens.pop(0) if tokens else ("", "")
+    value = parse_amount(word) if kind == "word" else None
+    if value is None:
+        raise _error(text, f"{name}{sign} needs a number{f', not {word}' if word else ''}")
+    return Term(name, sign=sign, value=value)
+
+
+def _plain(text: str, word: str) -> Term:
+    name, _, subject = word.partition(":")
+    if word in STATES or word == "alert" or (name in EVENTS and subject):
+        return Term(name, subject)
+    if name == "proposal":
+        raise _error(text, "which proposal? proposal:ID")
+    guess = unknown_name("condition", word, [*STATES, *EVENTS]).hint
+    raise _error(text, f"unknown: {word}", f"{guess}; a metric needs a value, in quotes: '{word}>=20'")
+
+
+def _error(text: str, title: str, hint: str = EXAMPLE) -> UsageError:
+    return UsageError(f"invalid condition {text!r}: {title}", hint=hint)
