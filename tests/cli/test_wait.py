@@ -10,15 +10,18 @@ import pytest
 from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_finished_run
 
+from rltui.cli import main
+
 
 @pytest.fixture
-def answer(own_user: Path, tmp_path: Path, cli: CommandLine) -> Any:
+def answer(own_user: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     """What a wait for the run `two` says; it has done 12 steps, `one` has failed."""
     write_finished_run(tmp_path / "out" / "two", steps=12)
     write_finished_run(tmp_path / "out" / "one", steps=12, code=1)
 
     def ask(*arguments: str, code: int) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(cli("wait", *arguments, code=code))
+        assert main(["wait", *arguments]) == code
+        document: dict[str, Any] = json.loads(capsys.readouterr().out)
         assert document["reached"] is (code == 0)
         return document
 
@@ -36,7 +39,7 @@ def test_what_is_true_already_ends_at_once(answer: Any) -> None:
 
 def test_what_can_no_longer_be_ends_at_once(answer: Any) -> None:
     late = answer("two", "--until", "step>=13", code=1)
-    assert (late["reason"]["code"], late["step"], late["until"]) == ("unreachable", 12, "step>=13")
+    assert (late["reason"]["code"], late["step"], late["until"]) == ("run_ended", 12, "step>=13")
     assert "at step 12" in late["reason"]["text"]
     failed = answer("one", "--until", "done", code=5)
     assert (failed["reason"]["code"], failed["run"]) == ("run_failed", "one")

@@ -73,7 +73,7 @@ def test_a_wait_ends_at_what_happens(restarting: Box) -> None:
     assert (code, again["waited_s"] < 5) == (0, True), "it happened after the cursor"
     with waiting(restarting, "--until", "step>=5") as said:
         restarting.run("down", "one", "--yes")
-    assert (said["code"], said["reason"]["code"], said["state"]) == (1, "unreachable", "stopped")
+    assert (said["code"], said["reason"]["code"], said["state"]) == (1, "run_ended", "stopped")
     assert "shut down by" in said["reason"]["text"]
     assert wait(restarting, "one", "--until", "settled")[0] == 0, "by its files"
 
@@ -87,7 +87,7 @@ def test_a_supervisor_that_dies_ends_the_wait_unless_another_takes_over(restarti
     assert (said["code"], said["reached"]) == (0, True)
     with waiting(restarting, "--until", "done") as said:
         os.kill(restarting.supervisor_pid(), signal.SIGKILL)
-    assert (said["code"], said["reason"]["code"]) == (1, "supervisor_died")
+    assert (said["code"], said["reason"]["code"]) == (1, "supervisor_gone")
 
 
 def test_a_queued_run_is_waited_for_before_it_exists(counters: Box) -> None:

@@ -15,6 +15,7 @@ from rltui.base.times import Moment
 from rltui.base.values import Value
 from rltui.client import launch
 from rltui.client.experiment import ShutDownError
+from rltui.client.series import current_series
 from rltui.client.transports.supervisor import SupervisorClient
 from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.core.experiment.api import AlertKind, Status
@@ -24,6 +25,7 @@ from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.states import RUN_STATES, ComponentState, Reason, RunState
 from rltui.core.logs.source import LogChange
 from rltui.core.metrics.names import CONCEPTS, concept_of, find
+from rltui.core.metrics.selection import full_name
 from rltui.core.metrics.series import SeriesKey
 from rltui.core.runs.conditions import Condition, Term
 from rltui.core.runs.queue import QueueEntry
@@ -36,7 +38,7 @@ from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
 from rltui.services.runs.queue_file import read_queue
 
-WaitEnd = Literal["reached", "timeout", "unreachable", "run_failed", "supervisor_died"]
+WaitEnd = Literal["reached", "timeout", "run_ended", "run_failed", "supervisor_gone"]
 """Codes of the reason that ends a wait."""
 _ADOPTION_S, _RETRY_S = 4.0, 0.2
 """Time in which a successor may take over from a supervisor that died, and the interval of attempts."""
@@ -118,17 +120,17 @@ async def wait_until(
 
 async def _first_end(watches: Sequence[_RunWatch]) -> tuple[_RunWatch, Reason]:
     """The first run that ends the wait. One that can no longer meet the condition does if it is the last."""
-    tasks = [asyncio.create_task(watch.run()) for watch in watches]
+    remaining = {asyncio.create_task(watch.run()) for watch in watches}
     try:
-        *others, last = asyncio.as_completed(tasks)
-        for task in others:
-            watch, reason = await task
-            if reason.code != "unreachable":
-                return watch, reason
-        return await last
+        while True:
+            finished, remaining = await asyncio.wait(remaining, return_when=asyncio.FIRST_COMPLETED)
+            ends = [task.result() for task in finished]
+            decisive = next((end for end in ends if end[1].code != "run_ended"), None)
+            if decisive or not remaining:
+                return decisive or ends[0]
     finally:
-        for pending in tasks:
-            pending.cancel()
+        for task in remaining:
+            task.cancel()
 
 
 def _go_back(watches: Sequence[_RunWatch], since: Moment | Cursor) -> None:
@@ -204,7 +206,7 @@ class _RunWatch:
             run=self._name,
             state=None if status is None else status.state,
             step=None if status is None else status.step,
-            reward=None if status is None else status.reward,
+            reward=None if status is None or status.reward is None else round(status.reward, 4),
             events=events,
             left_out=len(entries) - len(events),
             cursor=str(self._cursor),
@@ -238,7 +240,7 @@ class _RunWatch:
             return None
         is_failure = entry is not None and RUN_STATES[entry.state].is_failure
         text = "it was removed from the queue" if entry is None else f"{entry.state}: {entry.why}"
-        return Reason("run_failed" if is_failure else "unreachable", truncate(text, _EVENT_CHARS))
+        return Reason("run_failed" if is_failure else "run_ended", truncate(text, _EVENT_CHARS))
 
     def _connect(self, record: ExperimentRecord) -> bool:
         """True if it has a supervisor, also one that was just started to adopt what lives; else its status is
@@ -273,7 +275,7 @@ class _RunWatch:
             if time.monotonic() > until:
                 self._status = await asyncio.to_thread(_read_status, record)
                 self._catch_up()
-                died = Reason("supervisor_died", "the supervisor ended; the components keep running")
+                died = Reason("supervisor_gone", "the supervisor ended; the components keep running")
                 return died if self._status.alive else self._judge()
             await asyncio.sleep(_RETRY_S)
         return None
@@ -307,7 +309,7 @@ class _RunWatch:
             text += f" ({truncate(status.reason.text, _EVENT_CHARS)})"
         if status.step is not None:
             text += f" at step {status.step}"
-        return Reason("run_failed" if badge.is_failure else "unreachable", text)
+        return Reason("run_failed" if badge.is_failure else "run_ended", text)
 
     def _holds(self, term: Term) -> bool:
         assert self._status is not None
@@ -364,11 +366,11 @@ class _RunWatch:
         if self._record is None:
             return None
         if self._series is None:
-            self._series = SeriesReader(self._record.control.series)
+            self._series = current_series(self._record)
         elif self._series.poll() is LogChange.RESET:
             self._points.clear()
         keys = self._series.keys()
-        named = (key for key in keys if name in (key.name, f"{key.source}:{key.name}"))
+        named = (key for key in keys if name in (key.name, full_name(key)))
         return find(name, keys) if concept_of(name) is not None else next(named, None)
 
 

@@ -73,9 +73,19 @@ _RUNS: Mapping[str, ReasonCode] = {
 }
 """Codes of the states of a run. A failed one has the code of its first failed component."""
 
+_WAITS: Mapping[str, ReasonCode] = {
+    "reached": ReasonCode("the condition of --until is met; the text has its figures"),
+    "run_ended": ReasonCode(
+        "the run ended before the condition was met", "the text says how and at which step"
+    ),
+    "run_failed": ReasonCode("the run failed before the condition was met", "rltui why RUN"),
+}
+"""Codes of the end of a `rltui wait`, beside `timeout` and `supervisor_gone`."""
+
 GROUPS: Mapping[str, Mapping[str, ReasonCode]] = {
     "errors and refusals": _ERRORS,
     "states of runs": _RUNS,
+    "ends of a wait": _WAITS,
 }
 """Heading of the help page → its codes."""
 REASON_CODES: Mapping[str, ReasonCode] = {
