@@ -21,7 +21,8 @@ from rltui.cli.completion import candidates, is_path, sources
 from rltui.cli.overview import all_commands
 
 FREE = {
-    "ACCOUNT", "AGE", "COMMAND", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID", "JOBS", "KEY=VALUE",
+    "ACCOUNT", "AGE", "COMMAND", "CONDITION", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID", "JOBS", "KEY,…",
+    "KEY=VALUE",
     "LIMIT", "NAME", "NAME='COMMAND'", "NAMESPACE", "NUMBER", "NUMBER|none", "OPTION", "PATTERN", "PID",
     "PLACE", "QOS", "REVISION", "RULE", "SECONDS", "STEP", "TEXT", "URL", "USER/NAME", "WHEN", "WORD",
     "WORDS",

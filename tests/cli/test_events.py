@@ -126,12 +126,12 @@ def test_a_cursor_goes_on_after_the_last_event(journal: Path, cli: CommandLine) 
 
     first = answer("--kind", "edit", "--fields", "kind")
     assert first["events"] == [{"kind": "edit"}]
-    cli("events", "add", "one")
+    cli("events", "add", "noted once")
     with journal.open("a") as file:
         file.write("damaged\n")
-    cli("events", "add", "two")
+    cli("events", "add", "noted twice")
     second = answer("--since", first["cursor"])
-    assert [entry["text"] for entry in second["events"]] == ["one", "two"]
+    assert [entry["text"] for entry in second["events"]] == ["noted once", "noted twice"]
     assert answer("--since", second["cursor"]) == {"cursor": second["cursor"], "events": []}
     journal.write_text("".join(journal.read_text().splitlines(keepends=True)[3:]))  # rotated
     assert answer("--since", first["cursor"])["events"] == second["events"]

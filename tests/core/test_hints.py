@@ -18,6 +18,7 @@ from rltui.core.hints import Hint
 SOURCE = Path(rltui.__file__).parent
 ALL = {name: value for name, value in vars(hints).items() if isinstance(value, Hint)}
 SAMPLES: dict[str, object] = {
+    "answer": ["events", "demo"],
     "step": 40,
     "words": ["trainer.optim.lr=1e-6", "--unset", "seed"],
     "components": ["trainer", "orchestrator"],

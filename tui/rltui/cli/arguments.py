@@ -192,7 +192,7 @@ def field_names(text: str) -> tuple[str, ...]:
 
 
 JSON = json_flag()
-FULL = flag("--full", "all of it, however long", heading=GENERAL)
+FULL = flag("--full", "print the complete answer, also a long one", heading=GENERAL)
 FIELDS = argument(
     "--fields", "KEY,…", "only these keys of each item; implies --json", type=field_names, heading=GENERAL
 )

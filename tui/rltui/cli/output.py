@@ -71,7 +71,7 @@ def print_rows(
     document = {**head, name: shown}
     if missing := len(plain_rows) - count:
         words = (*arguments.command_name.split(), *arguments.typed_words)
-        document["left_out"] = {name: missing, "all": hints.ANSWER_FULL(words=words)}
+        document["left_out"] = {name: missing, "all": hints.ANSWER_FULL(answer=words)}
     print_json(document)
 
 

@@ -83,5 +83,5 @@ def index_since(entries: Sequence[Mapping[str, Any]], since: Moment | Cursor) ->
         if cursor_of(entries[index]) == since:
             return index + 1
     match = _EVENT.fullmatch(since.fields)
-    by_time = f"; or go on by time: --since {int(match['micro'], 16) / _MICRO:.6f}" if match else ""
+    by_time = f"; or continue by time: --since {int(match['micro'], 16) / _MICRO:.6f}" if match else ""
     raise since.lost("this run has no event at the cursor", _NEXT + by_time)

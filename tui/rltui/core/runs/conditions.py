@@ -20,7 +20,7 @@ STATES: Mapping[str, str] = {
     "ready": "all its components are up",
     "done": "all its steps are done",
     "failed": "it has failed, or its end was not seen",
-    "settled": "nothing of it starts, stops or waits",
+    "settled": "no component starts, stops or waits",
 }
 """Conditions about the state of a run, and when they are true."""
 EVENTS: Mapping[str, str] = {
