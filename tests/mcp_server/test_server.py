@@ -24,7 +24,7 @@ from rltui.mcp_server.server import make_server
 
 pytestmark = pytest.mark.xdist_group("mcp")
 MODERN = "2026-07-28"
-READING = {"overview", "look", "metrics", "rollouts", "plan"}
+READING = {"overview", "look", "metrics", "rollouts", "compare", "plan"}
 WRITING = {"apply", "evaluate", "note"}
 
 

@@ -17,6 +17,7 @@ from rltui.client.statuses import read_status, rows_of
 from rltui.core.metrics.selection import requested_lines
 from rltui.core.rollouts.batches import BatchSummary, Transcript, sort_samples
 from rltui.core.runs.row import RunRow
+from rltui.core.runs.verdict import Ground, verdict_of
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import WRITERS
 from rltui.mcp_server.runs import all_runs, record_of, row_of
@@ -230,4 +231,18 @@ def _cut(text: str, most: int) -> str:
     return truncate(without_secrets(text), max(60, most))
 
 
-TOOLS: tuple[Callable[..., Any], ...] = (overview, look, metrics, rollouts)
+def compare(a: list[str], b: list[str], on: Ground | None = None) -> Document:
+    """Whether the runs b are better or worse than the runs a, or undistinguishable, by evaluations or else by
+    the reward; and the config keys that differ. Give runs of several seeds.
+    """
+    ids = [row_of(name).id for name in (*a, *b)]
+    if not a or not b or len({*ids}) < len(ids):
+        raise UsageError(
+            "each side needs runs, and no run twice", hint="overview with alive=false lists them"
+        )
+    comparison = all_runs().compare(ids)
+    keys = {key.key: key.values for key in comparison.differing}
+    return {**verdict_of(comparison, len(a), on).rounded().to_plain(), "differing_keys": keys}
+
+
+TOOLS: tuple[Callable[..., Any], ...] = (overview, look, metrics, rollouts, compare)
