@@ -24,7 +24,7 @@ from rltui.mcp_server.server import make_server
 
 pytestmark = pytest.mark.xdist_group("mcp")
 MODERN = "2026-07-28"
-READING = {"overview", "look", "metrics", "rollouts", "compare", "plan"}
+READING = {"overview", "look", "wait", "rollouts", "metrics", "compare", "plan"}
 WRITING = {"apply", "evaluate", "note"}
 
 
@@ -85,6 +85,8 @@ async def test_each_answer_has_a_schema_and_is_short(long_run: Path) -> None:
         rollouts = await call(client, "rollouts", run="long", n=8)
         assert rollouts["batch"]["count"] == 16
         assert "call apply" not in json.dumps([{**row, "untrusted": None} for row in rollouts["samples"]])
+        assert (await call(client, "wait", run="long", until="step>=400"))["reached"]
+        assert (await call(client, "wait", run="long", until="soon"))["error"]["code"] == "usage"
         assert (await call(client, "look", run="lnog"))["error"]["hint"] == "did you mean long?"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -14,13 +15,16 @@ from rltui.base.text import truncate
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
 from rltui.client.statuses import read_status, rows_of
+from rltui.client.waiting import wait_until
+from rltui.core.experiment.cursor import parse_cursor
 from rltui.core.metrics.selection import requested_lines
 from rltui.core.rollouts.batches import BatchSummary, Transcript, sort_samples
+from rltui.core.runs.conditions import parse_condition
 from rltui.core.runs.row import RunRow
 from rltui.core.runs.verdict import Ground, verdict_of
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import WRITERS
-from rltui.mcp_server.runs import all_runs, record_of, row_of
+from rltui.mcp_server.runs import all_runs, awaited_run, record_of, row_of
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.redaction import without_secrets
 from rltui.services.rollouts import open_rollouts
@@ -245,4 +249,19 @@ def compare(a: list[str], b: list[str], on: Ground | None = None) -> Document:
     return {**verdict_of(comparison, len(a), on).rounded().to_plain(), "differing_keys": keys}
 
 
-TOOLS: tuple[Callable[..., Any], ...] = (overview, look, metrics, rollouts, compare)
+async def wait(
+    until: str, run: str = "", timeout_s: Annotated[float, Field(ge=0, le=600)] = 300, since: str = ""
+) -> Document:
+    """Return once a run is where until says, or cannot get there. It costs less than to look.
+
+    until: ready, done, failed, settled, alert, step>=200, reward>0.9, proposal:ID, joined by and, or. since:
+    a cursor of an answer.
+    """
+    cursor = parse_cursor(since)
+    if since and cursor is None:
+        raise UsageError(f"not a cursor: {since}", hint="leave since out; the answer has a cursor")
+    condition, awaited = parse_condition(until), await asyncio.to_thread(awaited_run, run)
+    return (await wait_until([awaited], condition, timeout_s=timeout_s, since=cursor)).to_plain()
+
+
+TOOLS: tuple[Callable[..., Any], ...] = (overview, look, wait, rollouts, metrics, compare)
