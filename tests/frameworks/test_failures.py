@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rltui.core.experiment.reason_codes import REASON_CODES
 from rltui.core.logs import failure_cause
 from rltui.core.logs.failure_cause import LONGEST_LINE, FailurePattern, find_cause
 from rltui.core.logs.lines import plain_text
@@ -38,6 +39,8 @@ def test_the_cause_of_an_output(case: re.Match[str]) -> None:
         assert cause is None
         return
     assert cause is not None
+    assert cause.code in REASON_CODES
+    assert cause.lines
     assert (cause.text, cause.hopeless, cause.memory) == (case["text"], bool(case["hopeless"]), None)
 
 
@@ -47,6 +50,7 @@ def test_a_want_of_device_memory_has_sizes_and_would_come_again(log: Path) -> No
     assert cause is not None
     assert cause.memory is not None
     sizes = {name: value for name, value in cause.memory.to_plain().items() if value not in (None, "", [])}
+    assert cause.code in ("oom_cuda", "oom_host")
     assert {"text": cause.text, **sizes} == json.loads(log.with_suffix(".json").read_text())
     assert cause.hopeless
 

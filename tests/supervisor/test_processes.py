@@ -69,9 +69,10 @@ class Readings:
 async def unmet(
     component: str, what: Launch, *orphans: Orphan, report: GpuReport | None = None
 ) -> str | None:
-    return await unmet_precondition(
+    obstacle = await unmet_precondition(
         component, what, cast(Any, Orphans(*orphans)), cast(Any, Readings(report)), VLLM
     )
+    return None if obstacle is None else f"{obstacle.code}: {obstacle.text}"
 
 
 async def test_nothing_in_the_way(free_port: int) -> None:
@@ -89,19 +90,19 @@ async def test_busy_port_names_every_holder() -> None:
         second.listen()
         obstacle = await unmet("serve", launch(port=port))
     assert obstacle is not None
-    assert obstacle.startswith(f"port {port}, in use by pid {os.getpid()} ")
+    assert obstacle.startswith(f"port_taken: port {port}, in use by pid {os.getpid()} ")
 
 
 async def test_full_gpu_names_what_is_needed_and_who_holds_it() -> None:
     obstacle = await unmet("serve", launch(gpu_memory=0.9), report=FULL)
-    assert obstacle == "GPU 0: needs 72.0 GiB free, 12.0 GiB free, 58.0 GiB held by pid 7 python"
+    assert obstacle == "gpu_memory: GPU 0: needs 72.0 GiB free, 12.0 GiB free, 58.0 GiB held by pid 7 python"
 
 
 async def test_leftovers_come_first_and_only_the_components_own() -> None:
     engine = Orphan(pid=11, start=1, command="VLLM::EngineCore", component="serve", attempt=3)
     other = Orphan(pid=12, start=1, command="train.py", component="trainer", attempt=1)
     assert await unmet("serve", launch(), engine, other) == (
-        "1 leftover process of attempt 3: pid 11 VLLM::EngineCore (`rltui gpus orphans --end` ends them)"
+        "leftovers: 1 leftover process of attempt 3: pid 11 VLLM::EngineCore (`rltui gpus orphans --end` ends them)"
     )
     assert await unmet("orchestrator", launch(), engine, other) is None
 

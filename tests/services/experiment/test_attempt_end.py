@@ -66,10 +66,12 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 HOST_OOM = Cause(
     "by the kernel's OOM killer: the machine, or its container, ran out of memory; reduce memory use",
     hopeless=True,
+    code="oom_host",
 )
 PERHAPS = Cause(
     "possibly by the kernel's OOM killer, which killed a process on this machine; check `dmesg`",
     hopeless=False,
+    code="oom_host",
 )
 
 
@@ -121,7 +123,9 @@ def test_a_signal_from_outside_is_not_the_outputs_fault(
     log: Path, signal: str, host_oom: str | None, text: str
 ) -> None:
     """Finding U28."""
-    assert cause(log, signal=signal, host_oom=host_oom) == Cause(text, hopeless=False, from_outside=True)
+    assert cause(log, signal=signal, host_oom=host_oom) == Cause(
+        text, hopeless=False, code="killed_outside", from_outside=True
+    )
 
 
 def test_a_kill_below_a_shell_is_from_outside_where_the_output_says_nothing(log: Path) -> None:
@@ -132,6 +136,7 @@ def test_a_kill_below_a_shell_is_from_outside_where_the_output_says_nothing(log:
     assert cause(log, exit_code=137) == Cause(
         "from outside; the kernel's OOM killer did not run",
         hopeless=False,
+        code="killed_outside",
         from_outside=True,
     )
 
@@ -176,7 +181,7 @@ def test_a_usage_error_of_an_unknown_program_is_a_config_error(tmp_path: Path) -
             [sys.executable, str(program), "--lr", "2"], stdout=file, stderr=file, check=False
         )
     assert cause(log, exit_code=done.returncode) == Cause(
-        "config error: wrong arguments: lr is too high for this model", hopeless=True
+        "config error: wrong arguments: lr is too high for this model", hopeless=True, code="config_rejected"
     )
     log.write_text("test 3 failed\n")
     assert cause(log, exit_code=2) is None, "2 alone is no usage error"

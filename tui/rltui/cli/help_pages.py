@@ -12,6 +12,10 @@ from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, Com
 from rltui.views.experiment import exit_code
 
 
+_ANY = {"name": "RUN", "component": "COMPONENT", "components": ["COMPONENT"], "lines": None}
+"""What the commands of a table of reasons are about."""
+
+
 def topics() -> dict[str, str]:
     """Name → first line of every page, in the order of their files."""
     return {_name(file): file.read_text(encoding="utf-8").partition("\n")[0] for file in _files()}
@@ -41,7 +45,8 @@ def _reason_lines() -> Iterator[str]:
     for heading, rows in GROUPS.items():
         yield f"\n{heading.capitalize()}:"
         for code, row in rows.items():
-            yield f"  {code:<18} {row.text}{f': {row.todo}' if row.todo else ''}"
+            text = "; ".join(filter(None, (row.text, row.todo)))
+            yield f"  {code:<19} {text}{f': {row.hint(**_ANY)}' if row.hint else ''}"
 
 
 def _state_line(badge: ComponentBadge | RunBadge) -> str:

@@ -4,6 +4,8 @@ front.
 
 from __future__ import annotations
 
+from functools import partial
+
 from rltui.base.text import duration
 from rltui.core.logs.failure_cause import Confidence, FailurePattern, Groups
 from rltui.frameworks.memory import MEMORY
@@ -17,80 +19,74 @@ _WHAT = r"(?P<what>[^\n│]+?)(?: \[type=|[│\n]|\Z)"
 _MARGIN = r"^[^\w\n]{0,40}"
 """Precedes a heading: the corner or the side of its box."""
 
+_rejects = partial(FailurePattern, hopeless=True, code="config_rejected")
 _CONFIG: tuple[FailurePattern, ...] = (
-    FailurePattern(
+    _rejects(
         "F_PYDANTIC_ROOT",
         rf"{_REFUSED}{_GAP}(?:<root>{_GAP}(?:Value error, )?|Value error, ){_WHAT}",
         "config error: {what}",
-        hopeless=True,
     ),
-    FailurePattern(
+    _rejects(
         "F_PYDANTIC",
         rf"{_REFUSED}{_GAP}(?P<key>[\w<][^\n│]*+)[^\n]*+\n{_GAP}(?:Value error, )?{_WHAT}",
         "config error: {key}: {what}",
-        hopeless=True,
     ),
-    FailurePattern(
+    _rejects(
         "F_MEDARC",
         r"^(?P<what>(?:RL|SFT) config validation failed):",
         "config error: {what}; see the end of the log",
-        hopeless=True,
         weight=Confidence.BROAD,
     ),
-    FailurePattern(
+    _rejects(
         "F_PRIME_RL",
         r"Failed to validate config:",
         "config error: prime-rl rejects the config; see the end of the log",
-        hopeless=True,
         weight=Confidence.BROAD,
     ),
-    FailurePattern(
+    _rejects(
         "F_BOX",  # tyro's and prime-rl's rounded boxes
         rf"{_MARGIN}(?P<title>Config file error|Unrecognized options|Required options|Parsing error"
         rf"|Value error) ─[^\n]*+\n{_GAP}{_WHAT}",
         "config error: {title}: {what}",
-        hopeless=True,
         weight=Confidence.BROAD,
     ),
-    FailurePattern(
+    _rejects(
         "F_ARGPARSE",
         r"^(?:\(\w+ pid=\d+\) )?[\w./ -]{1,80}: error: (?P<what>(?:argument|unrecognized arguments|"
         r"the following arguments are required|ambiguous option|one of the arguments|invalid choice)[^\n]*)$",
         "config error: {what}",
-        hopeless=True,
     ),
-    FailurePattern(
+    _rejects(
         "F_CLICK",
         rf"{_MARGIN}(?:Error: )?(?P<what>(?:Invalid value for|No such option:|Missing argument"
         r"|Missing option) [^\n│]+)",
         "config error: {what}",
-        hopeless=True,
     ),
-    FailurePattern(
+    _rejects(
         "F_UNEXPECTED",
         r"TypeError: (?P<what>\w*(?:Config|Args|Arguments)\.__init__\(\) got an unexpected keyword argument"
         r" '[^']+')",
         "config error: {what}",
-        hopeless=True,
     ),
-    FailurePattern("F_TOML", r"TOMLDecodeError: (?P<what>[^\n]+)$", "config error: {what}", hopeless=True),
-    FailurePattern(
+    _rejects("F_TOML", r"TOMLDecodeError: (?P<what>[^\n]+)$", "config error: {what}"),
+    _rejects(
         "F_PRIME_RL_PORTS",
         r"(?P<what>orchestrator\.(?:model\.)?client\.base_url port \(\S+?\) does not match[^\n]+)$",
         "config error: {what}",
-        hopeless=True,
     ),
     FailurePattern(
         "F_RUN_FOLDER",
         r"already contains (?:checkpoints|artifacts) from a previous run",
         "the run folder holds an earlier run; resume it, or choose another output_dir",
         hopeless=True,
+        code="folder_used",
     ),
     FailurePattern(
         "F_MODEL_NAME",
         r"OSError: (?P<name>\S+) is not a local folder and is not a valid model identifier",
         "config error: the model {name} is neither a local folder nor downloadable",
         hopeless=True,
+        code="model_missing",
     ),
     FailurePattern(
         "F_MODEL_ACCESS",
@@ -98,18 +94,17 @@ _CONFIG: tuple[FailurePattern, ...] = (
         "config error: the model cannot be downloaded ({what}); check its name, and `hf auth login`",
         hopeless=True,
         weight=Confidence.BROAD,
+        code="model_missing",
     ),
-    FailurePattern(
+    _rejects(
         "F_SLEEP",
         r"Sleep mode is not supported on current platform",
         "config error: sleep mode does not work on this machine; remove enable_sleep_mode",
-        hopeless=True,
     ),
-    FailurePattern(
+    _rejects(
         "F_DUP_GPU",
         r"Duplicate GPU detected",
         "config error: two ranks share one GPU; NCCL weight broadcast needs one GPU for each",
-        hopeless=True,
     ),
     FailurePattern(
         "F_PRIME_LOGIN",
@@ -117,12 +112,14 @@ _CONFIG: tuple[FailurePattern, ...] = (
         "config error: this harness uses Prime's sandboxes, which need `prime login`; tasks without tools"
         " can run without: --env.agent.harness.id null --env.agent.runtime.type subprocess",
         hopeless=True,
+        code="no_login",
     ),
     FailurePattern(
         "F_GPU_COUNT",
         r"RuntimeError: (?P<what>Expected \d+ visible GPUs[^\n]*)$",
         "config error: {what}",
         hopeless=True,
+        code="gpu_missing",
     ),
 )
 
@@ -172,44 +169,52 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         r"\s+(?:cause|Caused by): (?P<what>[^\n]{1,300})",
         "uv could not create the environment: {what}; to use the existing one unchanged: UV_NO_SYNC=1",
         hopeless=True,
+        code="environment",
     ),
     FailurePattern(
         "F_PORT",
         r"\[Errno 98\] (?:Address already in use|error while attempting to bind on address)[^\n]*?"
         r"[:,] ?(?P<port>\d{2,5})\b",
         "port {port} is in use by another process; end that process, or change the port",
+        code="port_taken",
     ),
     FailurePattern(
         "F_PORT_TORCH",
         r"failed to listen on any local network address\.[^\n]*?\bport: (?P<port>\d+)[^\n]*EADDRINUSE",
         "port {port} is in use by another process; end that process, or change the port",
+        code="port_taken",
     ),
     FailurePattern(
         "F_PORT_ANY",
         r"\[Errno 98\]|EADDRINUSE|[Aa]ddress already in use",
         "its port is in use by another process; end that process, or change the port",
         weight=Confidence.BROAD,
+        code="port_taken",
     ),
     FailurePattern(
         "F_DISK",
         r"\[Errno 28\] No space left on device|\[Errno 122\] Disk quota exceeded",
         "the disk is full; free some space",
+        code="disk_full",
     ),
     FailurePattern(
         "F_COMM",
         r"Weight update group already initialized",
         "the inference server still holds the connection of an earlier trainer; restart both together",
+        code="gpu_communication",
     ),
     FailurePattern(
         "F_INDEX",
         r"\.cu:\d{1,6}: [^\n]{0,300}?Assertion `(?P<what>[^`\n]{1,200})` failed",
         f"{_INDEX} ({{what}}); {_INDEX_REMEDY}",
+        code="gpu_index",
     ),
     FailurePattern(
         "F_INDEX_ANY",
         r"(?:CUDA error: )?device-side assert triggered",
         f"{_INDEX}; {_INDEX_REMEDY}",
         weight=Confidence.BROAD,
+        code="gpu_index",
     ),
     FailurePattern(
         "F_NO_GPU",
@@ -217,6 +222,7 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         r"|Torch not compiled with CUDA enabled|Unexpected error from cudaGetDeviceCount\(\))",
         "no usable GPU: {what}; check nvidia-smi and CUDA_VISIBLE_DEVICES",
         weight=Confidence.BROAD,
+        code="gpu_missing",
     ),
     FailurePattern(
         "F_CUDA",
@@ -224,6 +230,7 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         r"|CUDA error: [\w ,-]+)",
         "the GPU or its driver failed: {what}; check nvidia-smi and dmesg",
         weight=Confidence.BROAD,
+        code="gpu_error",
     ),
     FailurePattern(
         "F_NCCL_TIMEOUT",
@@ -231,12 +238,14 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         r"[^\n]{0,300}? ran for (?P<ms>\d{1,12}) milliseconds",
         _timeout_text,
         weight=Confidence.BROAD,
+        code="gpu_communication",
     ),
     FailurePattern(
         "F_NCCL",
         r"(?P<what>ncclInternalError|ncclSystemError|ncclUnhandledCudaError|ncclRemoteError|NCCL error)",
         "communication between GPUs failed: {what}; check the other ranks first",
         weight=Confidence.BROAD,
+        code="gpu_communication",
     ),
 )
 """Failures that the next start may not meet again."""
@@ -271,6 +280,7 @@ _GENERIC: tuple[FailurePattern, ...] = (
         r"Worker proc (?P<name>\S+) died unexpectedly \(exit code: (?P<code>-\d+)\)",
         "its worker {name} was killed (exit code {code}); check the host's memory, and the log above",
         weight=Confidence.GENERIC,
+        code="worker_killed",
     ),
     FailurePattern(
         "F_ENGINE_ERROR",
@@ -284,12 +294,14 @@ _GENERIC: tuple[FailurePattern, ...] = (
         r"Worker proc (?P<name>\S+) died unexpectedly",
         "its worker {name} exited; check the log above, and the host's memory",
         weight=Confidence.GENERIC,
+        code="engine_died",
     ),
     FailurePattern(
         "F_TIMEOUT",
         r"Timed out waiting for engine|TimeoutError[^\n]*engine core|VLLM_ENGINE_READY_TIMEOUT_S",
         "the engine did not start in time; raise VLLM_ENGINE_READY_TIMEOUT_S",
         weight=Confidence.GENERIC,
+        code="engine_died",
     ),
     FailurePattern(
         "F_MODULE",
@@ -297,24 +309,28 @@ _GENERIC: tuple[FailurePattern, ...] = (
         "{what}; install it in the framework's environment",
         hopeless=True,
         weight=Confidence.GENERIC,
+        code="environment",
     ),
     FailurePattern(
         "F_INIT",
         r"Engine core initialization failed\. See root cause above|EngineCore failed to start\.",
         "the engine did not start; check the log above",
         weight=Confidence.GENERIC,
+        code="engine_died",
     ),
     FailurePattern(
         "F_DEAD",
         r"EngineDeadError|EngineCore encountered a(?:n issue| fatal error)",
         "the engine died while serving; check the log above, and the host's memory",
         weight=Confidence.GENERIC,
+        code="engine_died",
     ),
     FailurePattern(
         "F_INFERENCE",
         r"(?:Inference server is not ready after|The vLLM server can't be reached at)[^\n]+",
         "the inference server did not answer in time",
         weight=Confidence.GENERIC,
+        code="server_unusable",
     ),
     FailurePattern(
         "F_EXCEPTION",
@@ -335,6 +351,7 @@ _GENERIC: tuple[FailurePattern, ...] = (
         r"  exitcode +: (?P<code>-?\d+)[^\n]*?(?:\((?P<signal>SIG\w+)\))?$",
         _rank_ended,
         weight=Confidence.GENERIC,
+        code="worker_killed",
     ),
 )
 """Used if nothing better is known; the first is preferred to the last."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from rltui.base.text import parse_whole_number
@@ -166,15 +167,15 @@ def _torch_oom(groups: Groups) -> str:
     )
 
 
+_oom = partial(FailurePattern, hopeless=True, code="oom_cuda")
 MEMORY: tuple[FailurePattern, ...] = (
-    FailurePattern(
+    _oom(
         "F_FREE",
         # What is told has no number of the device: it counts inside CUDA_VISIBLE_DEVICES.
         rf"Free memory on device(?: (?P<dev>[\w:]+))? \((?P<free>{_NUMBER})/(?P<total>{_NUMBER}) GiB\)"
         r" on startup is less than (?:desired GPU memory utilization|the engine's budget)"
         rf".*?\((?P<util>{_NUMBER}), (?P<want>{_NUMBER}) GiB\)",
         _too_little_free,
-        hopeless=True,
         memory=_start_check,
     ),
     FailurePattern(
@@ -186,60 +187,55 @@ MEMORY: tuple[FailurePattern, ...] = (
         " gpu_memory_utilization",
         hopeless=True,
         memory=_start_check,
+        code="oom_host",
     ),
-    FailurePattern(
+    _oom(
         "F_NOKV",
         r"No available memory for the cache blocks",
         "out of GPU memory: no room left for the KV cache; raise gpu_memory_utilization, or lower"
         " max_model_len or max_num_batched_tokens",
-        hopeless=True,
         memory=_only("no_kv_cache"),
     ),
-    FailurePattern(
+    _oom(
         "F_KVSMALL",
         rf"To serve at least one request with the models?'s max seq len \((?P<len>{_COUNT})\),"
         rf" \(?(?P<need>{_NUMBER}) GiB KV cache is needed, which is larger than the available KV cache memory"
         rf" \((?P<have>{_NUMBER}) GiB\)"
         rf"(?:.*?[Ee]stimated maximum model length is (?P<est>{_COUNT}))?",
         _cache_too_small,
-        hopeless=True,
         memory=_small_kv_cache,
     ),
-    FailurePattern(
+    _oom(
         "F_KVTOKENS",
         rf"max seq len \((?P<len>{_COUNT})\) is larger than the maximum number of tokens that can be stored"
         rf" in KV cache \((?P<have>{_COUNT})\)",
         "out of GPU memory: max_model_len {len} exceeds the {have} tokens that fit into the KV cache;"
         " lower max_model_len, or raise gpu_memory_utilization",
-        hopeless=True,
         memory=lambda groups: OutOfMemory(kind="kv_cache_small", possible_model_len=_count(groups["have"])),
     ),
-    FailurePattern(
+    _oom(
         "F_LOAD_OOM",
         r"Failed to load model - not enough GPU memory",
         "out of GPU memory while loading the model; end the other processes on the GPU, or use more GPUs",
-        hopeless=True,
         memory=_only("load"),
     ),
-    FailurePattern(
+    _oom(
         "F_WARM_OOM",
         rf"CUDA out of memory occurred when warming up (?:sampler|pooler) with (?P<n>{_COUNT}) dummy"
         r" requests",
         "out of GPU memory in the warm-up with {n} requests; lower max_num_seqs or gpu_memory_utilization",
-        hopeless=True,
         memory=lambda groups: OutOfMemory(kind="warm_up", requests=_count(groups["n"])),
     ),
-    FailurePattern(
+    _oom(
         "F_GRAPH_OOM",
         # A frame of vLLM's traceback, and its end a few dozen frames below.
         rf"\bin capture_model\b(?:(?!\bin capture_model\b)[\s\S]){{1,{_LONGEST_TRACEBACK}}}?"
         rf"(?:{_OOM}|CUDA error: out of memory)",
         "out of GPU memory while capturing CUDA graphs; lower gpu_memory_utilization, or turn on"
         " enforce_eager",
-        hopeless=True,
         memory=_only("graph_capture"),
     ),
-    FailurePattern(
+    _oom(
         "F_OOM",
         # torch 2.1 writes "capacty".
         rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE})\. GPU (?P<gpu>{_COUNT}) has a total capaci?ty of"
@@ -247,35 +243,31 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"(?: *{_SIZE} allowed;)?(?: *Of the allocated memory (?P<allocated>{_SIZE}) is allocated by PyTorch"
         rf"[^\n]*? and (?P<cached>{_SIZE}) is reserved)?",
         _torch_oom,
-        hopeless=True,
         weight=Confidence.BROAD,
         memory=_allocation,
     ),
-    FailurePattern(
+    _oom(
         "F_OOM_BEFORE_TORCH_2_1",
         rf"{_OOM}\. Tried to allocate (?P<req>{_SIZE}) \(GPU (?P<gpu>{_COUNT}); (?P<total>{_SIZE}) total"
         rf" capacity;(?: (?P<allocated>{_SIZE}) already allocated;)?.*? (?P<free>{_SIZE}) free;"
         rf"(?: (?P<reserved>{_SIZE}) reserved)?",
         "out of GPU memory: {req} asked for, {free} of {total} free; " + _SMALLER,
-        hopeless=True,
         weight=Confidence.BROAD,
         memory=_allocation_before_2_1,
     ),
-    FailurePattern(
+    _oom(
         "F_OOM_ANY",
         rf"(?:{_OOM}\b|RESOURCE_EXHAUSTED: Out of memory)"
         rf"(?:(?:\. Tried| while trying) to allocate (?P<req>{_SIZE}))?",
         "out of GPU memory; " + _SMALLER,
-        hopeless=True,
         weight=Confidence.BROAD,
         memory=_unspecified,
     ),
-    FailurePattern(
+    _oom(
         "F_OOM_ASYNC",
         r"CUDA error: out of memory|(?:CUDA error: )?CUBLAS_STATUS_ALLOC_FAILED"
         r"|NCCL[^\n]{0,300}?out of memory|(?:NCCL error(?:[^\n]*\n){1,6}?[^\n]*)?Cuda failure 2 'out of",
         "out of GPU memory (reported by CUDA); lower gpu_memory_utilization by 0.05, or the trainer's batch",
-        hopeless=True,
         weight=Confidence.BROAD,
         memory=_unspecified,
     ),
@@ -285,12 +277,14 @@ MEMORY: tuple[FailurePattern, ...] = (
         rf"current free memory (?P<b>{_NUMBER})",
         "another process freed GPU memory while vLLM was measuring it ({a} GiB free, then {b} GiB); restart"
         " the server",
+        code="gpu_error",
     ),
     FailurePattern(
         "F_SHM",
         r"DataLoader worker[^\n]{0,300}?Bus error|out of shared memory",
         "out of shared memory (/dev/shm); enlarge /dev/shm, or use fewer data loader workers",
         hopeless=True,
+        code="oom_host",
     ),
     FailurePattern(
         "F_HOST_OOM",
@@ -299,6 +293,7 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of memory: the machine could not allocate {req} bytes; use a smaller batch or model",
         hopeless=True,
         weight=Confidence.BROAD,
+        code="oom_host",
     ),
     FailurePattern(
         "F_HOST_OOM_PYTHON",
@@ -307,5 +302,6 @@ MEMORY: tuple[FailurePattern, ...] = (
         "out of memory: no memory left on the machine; use a smaller batch or model",
         hopeless=True,
         weight=Confidence.BROAD,
+        code="oom_host",
     ),
 )

@@ -65,6 +65,8 @@ class UnmetDependency(NamedTuple):
 
     text: str
     """Continues a sentence that begins with "waits for"."""
+    code: str
+    """A row of `core/experiment/reason_codes.py`."""
     passes: bool = False
     """True if it ends by itself, so that the wait does not count as too long."""
 
@@ -287,7 +289,7 @@ class ComponentRunner:
             if not await self._wait_for_dependencies(epoch):
                 return
             if self.spec.creates and not await self.runner_host.wait_for_output_lock(
-                self.spec.id, lambda reason: self._advance(StartBlocked(epoch=epoch, reason=reason))
+                self.spec.id, lambda reason: self._advance(StartBlocked(epoch, reason, "waits_for_output"))
             ):
                 self._advance(NotNeeded(epoch=epoch, reason="made by another experiment"))
                 return
@@ -305,10 +307,16 @@ class ComponentRunner:
             handle.write_spec(launch)
             await self.open_window(handle.attempt)
         except RltuiError as error:
-            self._advance(StartFailed(epoch=epoch, reason=" ".join(str(error).split())))
+            self._advance(
+                StartFailed(
+                    epoch,
+                    " ".join(str(error).split()),
+                    "start_failed" if error.code == "error" else error.code,
+                )
+            )
             return
         except Exception as error:  # a bug: better reported than waited for
-            self._advance(StartFailed(epoch=epoch, reason=f"internal error: {error!r}"))
+            self._advance(StartFailed(epoch, f"internal error: {error!r}", code="internal"))
             raise
         await self._run_attempt(epoch, handle, launch)
 
@@ -321,11 +329,13 @@ class ComponentRunner:
         deadline = time.monotonic() + self.spec.wait_s
         pause, longest = _PRECONDITION_INTERVALS_S
         while (unmet_dependency := await self.runner_host.unmet_dependency(self.spec.id, launch)) is not None:
-            self._advance(StartBlocked(epoch=epoch, reason=f"waiting for {unmet_dependency.text}"))
+            self._advance(StartBlocked(epoch, f"waiting for {unmet_dependency.text}", unmet_dependency.code))
             if unmet_dependency.passes:
                 deadline = time.monotonic() + self.spec.wait_s
             if time.monotonic() > deadline:
-                raise RltuiError(f"waited {duration(self.spec.wait_s)} for {unmet_dependency.text}")
+                waited_text = duration(self.spec.wait_s)
+                text, code = unmet_dependency.text, unmet_dependency.code
+                raise RltuiError(f"waited {waited_text} for {text}", code=code)
             await asyncio.sleep(pause)
             pause = min(longest, pause * 1.3)
 
@@ -343,9 +353,9 @@ class ComponentRunner:
         while blocker := self.runner_host.start_blocker(self.spec.id):
             can_come, reason = blocker
             if not can_come:
-                self._advance(StartFailed(epoch=epoch, reason=reason))
+                self._advance(StartFailed(epoch, reason, code="dependency_failed"))
                 return False
-            self._advance(StartBlocked(epoch=epoch, reason=f"waiting for {reason}"))
+            self._advance(StartBlocked(epoch, f"waiting for {reason}"))
             await self.runner_host.changes.wait()
         return True
 

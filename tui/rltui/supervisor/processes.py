@@ -268,7 +268,7 @@ class Processes:
 
     async def unmet_dependency(self, component: str, launch: Launch) -> UnmetDependency | None:
         earlier = self.reservations.others() if launch.gpus else ()
-        text = await unmet_precondition(
+        unmet = await unmet_precondition(
             component,
             launch,
             self.orphans,
@@ -276,8 +276,8 @@ class Processes:
             self._setup.framework.engine,
             name_if_needed(self.record.name),
         )
-        if text is not None:
-            return UnmetDependency(text)
+        if unmet is not None:
+            return unmet
         return await self.reservations.reserve(component, earlier) if launch.gpus else None
 
     async def prepare(self, component: str, attempt_dir: Path) -> Launch:
@@ -314,25 +314,25 @@ async def unmet_precondition(
     readings: GpuReadings,
     engine: Engine,
     name: str | None = None,
-) -> str | None:
-    """The first obstacle on the box to a start, as text that continues "waits for".
-
-    `name`: of the experiment, where a command has to name it.
-    """
+) -> UnmetDependency | None:
+    """The first obstacle on the box to a start. `name`: of the experiment, where a command has to name it."""
     await orphans.wait_for_searches()
     if own_orphans := orphans.of(component):
-        return f"{leftovers_text(own_orphans)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
+        text = f"{leftovers_text(own_orphans)} (`{hints.FREE_LEFTOVERS(name=name)}` ends them)"
+        return UnmetDependency(text, code="leftovers")
     for port in launch.local_ports:
         if holders := processes.port_holders(port):
             model = await asyncio.to_thread(served_model, port) if port == launch.port else None
             server = f" (already serving {model})" if model else ""
-            return f"port {port}, in use by {' and '.join(map(holder_text, holders))}{server}"
+            text = f"port {port}, in use by {' and '.join(map(holder_text, holders))}{server}"
+            return UnmetDependency(text, code="port_taken")
     if not launch.gpus:
         return None
     # Read for every start: what others hold by now must not be counted as this component's, where that
     # has to be estimated from changes.
     report = await readings.fresh()
-    return memory_obstacle(component, launch, report.devices, engine.memory)
+    obstacle = memory_obstacle(component, launch, report.devices, engine.memory)
+    return None if obstacle is None else UnmetDependency(obstacle, code="gpu_memory")
 
 
 class _Terminal:

@@ -120,6 +120,7 @@ class StatusBuilder:
             stalled=runner.evidence is not None,
             evidence=runner.evidence,
             reason=self._reason(runner),
+            code=lifecycle.reason_code,
             retry_at=None if retry_in_s is None else time.time() + retry_in_s,
             pid=runner.pid,
             attempt=runner.attempt,

@@ -106,6 +106,8 @@ class ComponentStatus(Value):
     """Reason for `stalled`, in words."""
     reason: str | None = None
     """Reason why it is not running, or what it waits for, in words."""
+    code: str = ""
+    """Code of `reason`, a row of `core/experiment/reason_codes.py`; empty if there is nothing to explain."""
     retry_at: float | None = None
     """Time of the next start, in state `backoff`."""
     pid: int | None = None

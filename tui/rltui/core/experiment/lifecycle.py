@@ -30,6 +30,8 @@ class ExitInfo:
     on_request: bool = False
     cause: str | None = None
     """Cause according to its output: `out of memory: …`."""
+    cause_code: str = ""
+    """Its row in `core/experiment/reason_codes.py`."""
     hopeless: bool = False
     memory: OutOfMemory | None = None
     """Set if it failed for lack of device memory. `device` is left open."""
@@ -43,6 +45,13 @@ class ExitInfo:
     def is_lost(self) -> bool:
         """True if nobody observed the end."""
         return self.code is None and self.signal is None and not self.error and not self.on_request
+
+    @property
+    def reason_code(self) -> str:
+        """A row of `core/experiment/reason_codes.py`."""
+        if self.is_lost:
+            return "end_unseen"
+        return self.cause_code or _plain_code(self)
 
     def __str__(self) -> str:
         if self.error:
@@ -62,6 +71,8 @@ class Lifecycle:
     restart: Restart = Restart()
     state: ComponentState = ComponentState.STOPPED
     reason: str | None = None
+    code: str = ""
+    """Code of `reason`, where that is not about its end."""
     exit: ExitInfo | None = None
     """End of the main process, from then on until the next one runs."""
     epoch: int = 0
@@ -87,6 +98,17 @@ class Lifecycle:
         return component_badge({"state": self.state, "kind": self.kind, "lost": self.is_lost}).word
 
     @property
+    def reason_code(self) -> str:
+        """A row of `core/experiment/reason_codes.py`; empty where the state says it all."""
+        if self.code:
+            return self.code
+        if self.state in (ComponentState.FAILED, ComponentState.BACKOFF) and self.exit is not None:
+            return self.exit.reason_code
+        if self.state is ComponentState.STOPPED:
+            return "never_started" if self.exit is None else "stop_requested"
+        return "handed_on" if self.state is ComponentState.EXITED and self.reason else ""
+
+    @property
     def busy(self) -> bool:
         """It runs, or a start of it waits."""
         return self.alive or self.state is ComponentState.WAITING
@@ -95,6 +117,15 @@ class Lifecycle:
     def expected(self) -> bool:
         """It runs, or will without another request."""
         return self.busy or self.state is ComponentState.BACKOFF
+
+
+def _plain_code(end: ExitInfo) -> str:
+    """Code of an end whose cause is not known."""
+    if end.error:
+        return "start_failed"
+    if end.signal:
+        return "killed_by_signal"
+    return "exited" if end.code else "service_exited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +141,7 @@ class StartBlocked:
 
     epoch: int
     reason: str
+    code: str = "waits_for_component"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +197,7 @@ class StartFailed:
 
     epoch: int
     reason: str
+    code: str = "start_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +238,19 @@ def advance(life: Lifecycle, event: LifecycleEvent) -> Lifecycle:
                 epoch=life.epoch + 1,
                 failures=life.failures if automatic else (),
             )
-        case StartBlocked(reason=reason):
-            return replace(life, reason=reason) if life.state is ComponentState.WAITING else life
+        case StartBlocked(reason=reason, code=code):
+            return replace(life, reason=reason, code=code) if life.state is ComponentState.WAITING else life
         case NotNeeded(reason=reason):
             is_waiting = life.state is ComponentState.WAITING
-            return replace(life, state=ComponentState.STOPPED, reason=reason) if is_waiting else life
+            if not is_waiting:
+                return life
+            return replace(life, state=ComponentState.STOPPED, reason=reason, code="not_needed")
         case Spawned(ready=ready, at=at):
             if life.state is not ComponentState.WAITING:
                 return life
             state = ComponentState.READY if ready else ComponentState.STARTING
-            return replace(life, state=state, reason=None, exit=None, ready_at=at if ready else None)
+            ready_at = at if ready else None
+            return replace(life, state=state, reason=None, code="", exit=None, ready_at=ready_at)
         case ProbeSucceeded(at=at):
             if life.state is not ComponentState.STARTING:
                 return life
@@ -228,29 +264,30 @@ def advance(life: Lifecycle, event: LifecycleEvent) -> Lifecycle:
             return replace(life, state=ComponentState.STOPPING, exit=exit_info, reason=reason)
         case Ended(exit=exit_info, at=at):
             return _finish(life, exit_info, at) if life.alive else life
-        case StartFailed(reason=reason):
+        case StartFailed(reason=reason, code=code):
             if life.alive or not life.expected:
                 return life
-            return replace(life, state=ComponentState.FAILED, reason=reason, retry_at=None)
+            return replace(life, state=ComponentState.FAILED, reason=reason, code=code, retry_at=None)
         case Stuck(reason=reason):
             if not life.alive:
                 return life
-            return replace(life, state=ComponentState.FAILED, reason=reason, epoch=life.epoch + 1)
+            stuck = replace(life, state=ComponentState.FAILED, reason=reason, code="cannot_be_ended")
+            return replace(stuck, epoch=life.epoch + 1)
         case _:
             assert_never(event)
 
 
 def _stop(life: Lifecycle, reason: str | None) -> Lifecycle:
+    code = "not_ready" if reason else "stop_requested"
     match life.state:
         case ComponentState.WAITING | ComponentState.BACKOFF:
-            return replace(
-                life, state=ComponentState.STOPPED, reason=reason, epoch=life.epoch + 1, retry_at=None
-            )
+            stopped = replace(life, state=ComponentState.STOPPED, reason=reason, code=code)
+            return replace(stopped, epoch=life.epoch + 1, retry_at=None)
         case ComponentState.STARTING | ComponentState.READY:
-            return replace(life, state=ComponentState.STOPPING, reason=reason)
+            return replace(life, state=ComponentState.STOPPING, reason=reason, code=code)
         case ComponentState.STOPPING if reason is None and life.reason is not None:
             # A person's wish comes on top of a failure: no start again.
-            return replace(life, reason=None, exit=None)
+            return replace(life, reason=None, code=code, exit=None)
         case _:
             return life
 
@@ -260,7 +297,7 @@ def _finish(life: Lifecycle, exit_info: ExitInfo, at: float) -> Lifecycle:
     is_requested = life.state is ComponentState.STOPPING and life.exit is None
     if is_requested or exit_info.on_request:
         if life.reason is None:
-            return replace(life, state=ComponentState.STOPPED, exit=exit_info)
+            return replace(life, state=ComponentState.STOPPED, code="stop_requested", exit=exit_info)
         return _fail(life, exit_info, life.reason, at)
     if exit_info.code != 0 or exit_info.error:
         return _fail(life, exit_info, str(exit_info), at)

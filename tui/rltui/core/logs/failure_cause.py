@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from rltui.core.gpu.out_of_memory import with_allocation_sizes
@@ -45,6 +45,10 @@ class Cause:
     """Sizes, if device memory did not suffice. `component` and `device` are left open."""
     from_outside: bool = False
     """True if it was killed, as far as known, neither by rltui nor by the kernel for lack of memory."""
+    code: str = "program_error"
+    """A row of `core/experiment/reason_codes.py`."""
+    lines: tuple[int, ...] = field(default=(), compare=False)
+    """Indices of the lines that show it, ascending."""
 
 
 Groups = Mapping[str, str]
@@ -63,6 +67,8 @@ class FailurePattern:
     text: str | Callable[[Groups], str]
     """The message: a template of the named groups, or a function of them."""
     hopeless: bool = False
+    code: str = "program_error"
+    """As `Cause.code`."""
     weight: Confidence = Confidence.EXACT
     memory: Callable[[Groups], OutOfMemory] | None = None
     ends_well: bool = False
@@ -81,7 +87,9 @@ class FailurePattern:
         text = " ".join(message.split())
         if len(text) > LONGEST_TEXT:
             text = text[: LONGEST_TEXT - 1] + "…"
-        return Cause(text, self.hopeless, self.out_of_memory(match))
+        places = {match.start(), match.start("what" if match.groupdict().get("what") else 0), match.end() - 1}
+        lines = sorted({match.string.count("\n", 0, place) for place in places})
+        return Cause(text, self.hopeless, self.out_of_memory(match), code=self.code, lines=tuple(lines))
 
     def out_of_memory(self, match: re.Match[str]) -> OutOfMemory | None:
         return None if self.memory is None else self.memory(self._groups(match))

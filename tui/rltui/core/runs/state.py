@@ -83,9 +83,9 @@ def run_state(
         reason = Reason(STILL_UP, f"{join_words(still_up)} still up", still_up)
         return Verdict("done", reason if still_up else Reason("steps_done"))
     if failed := _of(parts, ComponentState.FAILED, is_lost=False):
-        return Verdict("failed", _about("component_failed", failed))
+        return Verdict("failed", _about(_first_code(failed, "component_failed"), failed))
     if backoff := _of(parts, ComponentState.BACKOFF):
-        return Verdict("starting", _about("backoff", backoff))
+        return Verdict("starting", _about(_first_code(backoff, "backoff"), backoff))
     if stalled := [part for part in parts if part.stalled and part.state in ALIVE_STATES]:
         texts = [f"{part.id}: {part.evidence or 'no sign of progress'}" for part in stalled]
         return Verdict("stalled", Reason("no_progress", "; ".join(texts), _ids(stalled)))
@@ -143,6 +143,12 @@ def _of(
 
 def _ids(parts: Sequence[ComponentStatus]) -> tuple[str, ...]:
     return tuple(part.id for part in parts)
+
+
+def _first_code(parts: Sequence[ComponentStatus], default: str) -> str:
+    """The code of these failed ones: of the first that did not fail for want of another."""
+    codes = [part.code or default for part in parts]  # an older supervisor says none
+    return next((code for code in codes if code != "dependency_failed"), codes[0])
 
 
 def _about(code: str, parts: Sequence[ComponentStatus]) -> Reason:

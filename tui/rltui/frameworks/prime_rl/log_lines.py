@@ -266,65 +266,76 @@ FAILURES: tuple[FailurePattern, ...] = (
         "F_PRIME_GPU_BUSY",
         r"Existing processes found on GPUs:",
         "prime-rl's launcher needs idle GPUs; end the processes on them, or start the parts separately",
+        code="gpu_memory",
     ),
     FailurePattern(
         "F_PRIME_GPU_COUNT",
         r"Requested (?P<wanted>\d+) GPUs via deployment settings, but only (?P<there>\d+)",
         "the config asks for {wanted} GPUs; available: {there}; lower the numbers in [deployment]",
         hopeless=True,
+        code="gpu_missing",
     ),
     FailurePattern(
         "F_PRIME_FOLDER",
         r"(?P<what>(?:Run|Output|Checkpoint) directory [^\n]* already contains [^\n.]*)",
         "{what}; resume from a checkpoint, or start over",
         hopeless=True,
+        code="folder_used",
     ),
     FailurePattern(
         "F_PRIME_PORTS",
         r"base_url port \((?P<client>\d+)\) does not match\s+inference\.server\.port \((?P<server>\d+)\)",
         "the orchestrator uses port {client}, but the server listens on {server}; set both to the same port",
         hopeless=True,
+        code="config_rejected",
     ),
     FailurePattern(
         "F_PRIME_ROUTER_METRICS",
         rf"^[^\n]{{0,80}}Starting router on http://[^\s/]{{1,100}}:(?P<port>\d{{2,5}})/[^\n]*\n(?:[^\n]*\n){{0,60}}?"
         rf"[^\n]*?{_NO_METRICS_PORT}",
         _router_metrics,
+        code="port_taken",
     ),
     FailurePattern(
         "F_PRIME_ROUTER_METRICS_ANY",
         _NO_METRICS_PORT,
         f"the port of the router's metrics, inference.server.port + {ROUTER_METRICS_ABOVE}, is in use by"
         " another process; end that process, or change inference.server.port",
+        code="port_taken",
     ),
     FailurePattern(
         "F_PRIME_TASKSET",
         r"ModuleNotFoundError: (?P<what>taskset '[^']+' not found)",
         "{what}; install the environment's package into prime-rl's virtual environment",
         hopeless=True,
+        code="environment",
     ),
     FailurePattern(
         "F_PRIME_EMPTY",
         r"RuntimeError: (?P<count>\d+) consecutive empty train batches",
         "{count} consecutive batches had nothing to train on; read their rollouts"
         f" ({hints.ROLLOUTS_ALL()}): all rollouts of a group may get the same reward, or fail",
+        code="empty-batches",
     ),
     FailurePattern(
         "F_PRIME_ADDRESS",
         r"env server never published its address to (?P<path>\S+)",
         "the env server did not write {path}: see its output; restart it with the orchestrator",
+        code="server_unusable",
     ),
     FailurePattern(
         "F_PRIME_SUBMITTED",
         r"Submitted batch job (?P<job>\d+)",
         "submitted to SLURM as job {job}; status: squeue -j {job}; logs are in the run's folder",
         ends_well=True,
+        code="handed_on",
     ),
     FailurePattern(
         "F_PRIME_DRY",
         r"Dry run complete",
         "dry_run is set in the config: nothing was started",
         ends_well=True,
+        code="handed_on",
     ),
     *COMMON,
 )

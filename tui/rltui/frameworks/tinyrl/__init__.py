@@ -58,7 +58,9 @@ _LAST_WORDS = FailurePattern(
 
 _FAILURES = (
     *(
-        FailurePattern("F_TINYRL_CONFIG", refusal, "config error: {what}", hopeless=True)
+        FailurePattern(
+            "F_TINYRL_CONFIG", refusal, "config error: {what}", hopeless=True, code="config_rejected"
+        )
         for refusal in _REFUSALS
     ),
     *COMMON,

@@ -97,18 +97,21 @@ FAILURES: tuple[FailurePattern, ...] = (
         rf"failed to listen on any local network address\.[^\n]*?\bport: {_SYNC_PORT}\b",
         f"port {_SYNC_PORT}, which verifiers uses to send weights, is fixed and in use: another vf-vllm"
         " runs on this machine; stop it first",
+        code="port_taken",
     ),
     FailurePattern(
         "F_VF_SERVER",
         r"The vLLM server can't be reached at (?P<where>[\w.]+:\d+) after (?P<s>[\d.]+)",
         "vf-train waited {s} s for vf-vllm at {where}: check its log; trainer.args.vllm_server_port must"
         " be inference.args.port; a large model needs a longer trainer.args.vllm_server_timeout",
+        code="server_unusable",
     ),
     FailurePattern(
         "F_VF_BATCH",
         r"TimeoutError: Batch (?P<batch>\d+) timed out after (?P<s>[\d.]+)s",
         "the rollouts of batch {batch} took longer than trainer.args.generation_timeout ({s} s): raise it,"
         " or use fewer or shorter rollouts (batch_size, max_tokens)",
+        code="program_timeout",
     ),
     FailurePattern(
         "F_VF_ENVIRONMENT",
@@ -116,24 +119,28 @@ FAILURES: tuple[FailurePattern, ...] = (
         "the environment {id} is not installed in the environment of vf-train:"
         f" {hints.START(component='environment')}",
         hopeless=True,
+        code="environment",
     ),
     FailurePattern(
         "F_VF_ARGUMENT",
         r"TypeError: RLConfig\.__init__\(\) got an unexpected keyword argument '(?P<key>\w{1,100})'",
         f"config error: trainer.args.{{key}} is not an argument of RLConfig; {hints.CHECK} lists them",
         hopeless=True,
+        code="config_rejected",
     ),
     FailurePattern(
         "F_VF_CONFIG",
         r"AssertionError: (?P<what>(?:batch_size must be divisible by|2 or more rollouts per example)[^\n]*)",
         "config error: {what}",
         hopeless=True,
+        code="config_rejected",
     ),
     FailurePattern(
         "F_VF_WANDB",
         r"wandb\.errors\.(?:\w+\.)?UsageError: (?:api_key not configured|No API key configured)",
         f"not logged in to W&B: wandb login, or WANDB_MODE=offline, or {hints.SET_REPORT}",
         hopeless=True,
+        code="no_login",
     ),
     *COMMON,
 )

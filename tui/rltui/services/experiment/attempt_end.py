@@ -112,10 +112,12 @@ _OOM = {
     "own": Cause(
         "by the kernel's OOM killer: the machine, or its container, ran out of memory; reduce memory use",
         hopeless=True,
+        code="oom_host",
     ),
     "machine": Cause(
         "possibly by the kernel's OOM killer, which killed a process on this machine; check `dmesg`",
         hopeless=False,
+        code="oom_host",
     ),
 }
 """Result of `killed_since` → cause."""
@@ -138,9 +140,7 @@ def cause_of_end(
     if host_oom and is_kill:
         return _OOM[host_oom]
     if signal in _OUTSIDE_SIGNALS:
-        return (
-            _outside_cause(host_oom) if is_kill else Cause("from outside", hopeless=False, from_outside=True)
-        )
+        return _outside_cause(host_oom) if is_kill else _outside("from outside")
     lines = last_lines(log)
     output = "\n".join(lines)
     if host_oom and re.search(CHILD_KILLED, output):
@@ -149,7 +149,7 @@ def cause_of_end(
     if exit_code == _USAGE_ERROR and not (cause and cause.hopeless) and _USAGE.search(output):
         errors = [match["what"] for match in _ERROR_LINE.finditer(output)]
         statement = f": {' '.join(errors[-1].split())[:200]}" if errors else "; see the end of the log"
-        return Cause(f"config error: wrong arguments{statement}", hopeless=True)
+        return Cause(f"config error: wrong arguments{statement}", hopeless=True, code="config_rejected")
     return cause or (_outside_cause(host_oom) if is_kill else None)
 
 
@@ -159,7 +159,11 @@ def _outside_cause(host_oom: str | None) -> Cause:
         text = "from outside, or by the kernel's OOM killer; check `dmesg`"
     else:
         text = "from outside; the kernel's OOM killer did not run"
-    return Cause(text, hopeless=False, from_outside=True)
+    return _outside(text)
+
+
+def _outside(text: str) -> Cause:
+    return Cause(text, hopeless=False, code="killed_outside", from_outside=True)
 
 
 def last_lines(log: Path, *, end: int | None = None) -> list[str]:
@@ -221,12 +225,15 @@ def explained(
         return replace(exit_info, on_request=True)
     if exit_info.code == 0 and spec.outcome:
         matches = list(re.finditer(spec.outcome, "\n".join(last_lines(log))))
-        return (
-            replace(exit_info, cause=without_secrets(matches[-1][0])[:LONGEST_TEXT]) if matches else exit_info
-        )
+        if not matches:
+            return exit_info
+        cause_text = without_secrets(matches[-1][0])[:LONGEST_TEXT]
+        return replace(exit_info, cause=cause_text, cause_code="handed_on")
     if exit_info.code == 0 and spec.kind == "job":
         outcome = find_cause(last_lines(log), patterns, ends_well=True)
-        return exit_info if outcome is None else replace(exit_info, cause=without_secrets(outcome.text))
+        if outcome is None:
+            return exit_info
+        return replace(exit_info, cause=without_secrets(outcome.text), cause_code=outcome.code)
     try:
         cause = cause_of_end(
             log, exit_code=exit_info.code, signal=exit_info.signal, patterns=patterns, host_oom=host_oom
@@ -239,6 +246,7 @@ def explained(
     return replace(
         exit_info,
         cause=without_secrets(cause.text),
+        cause_code=cause.code,
         hopeless=cause.hopeless,
         memory=memory,
         from_outside=cause.from_outside,
@@ -283,6 +291,7 @@ def last_known(
     end = {
         "state": lifecycle.state,
         "reason": lifecycle.reason,
+        "code": lifecycle.reason_code,
         "exit_code": exit_info.code,
         "signal": exit_info.signal,
         "lost": exit_info.is_lost,

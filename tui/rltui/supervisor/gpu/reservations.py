@@ -106,7 +106,7 @@ class ReservationManager:
             try:
                 return await self._reserve(earlier)
             except ConflictError as error:
-                return UnmetDependency(error.title)
+                return UnmetDependency(error.title, code="gpu_memory")
             except ConfigError:  # reported by others
                 return None
             except RltuiError as error:
@@ -145,7 +145,8 @@ class ReservationManager:
         await asyncio.to_thread(self._files.change, decide)
         if conflict is not None:
             self._waiting_epochs = epochs
-            return UnmetDependency(contention_text(conflict), passes=bool(conflict.reserved))
+            passes = bool(conflict.reserved)
+            return UnmetDependency(contention_text(conflict), code="gpu_memory", passes=passes)
         self._saved_users = ()
         for name in waiting:
             self._reservations[name] = tuple(
