@@ -223,10 +223,14 @@ def edit_words(edits: Mapping[str, str | None]) -> list[str]:
     ]
 
 
+def back_command(step: int, edit: str, edits: Mapping[str, str | None], *, name: str | None) -> str:
+    """The command that accepts a `RollbackOffer`."""
+    if edits:
+        return SET_AND_GO_BACK(words=edit_words(edits), step=step, name=name)
+    return (UNDO_AND_GO_BACK if edit else GO_BACK)(step=step, name=name)
+
+
 def way_back(step: int, edit: str, edits: Mapping[str, str | None], *, name: str | None) -> str:
     """`back to checkpoint 40, without lr 1 → 2: rltui undo --restart --from 40`, for a `RollbackOffer`."""
-    if edits:
-        command = SET_AND_GO_BACK(words=edit_words(edits), step=step, name=name)
-    else:
-        command = (UNDO_AND_GO_BACK if edit else GO_BACK)(step=step, name=name)
+    command = back_command(step, edit, edits, name=name)
     return f"back to checkpoint {step}{f', without {edit}' if edit else ''}: {command}"

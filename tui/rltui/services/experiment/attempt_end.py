@@ -171,6 +171,25 @@ def last_lines(log: Path, *, end: int | None = None) -> list[str]:
 
     `end`: size at which the file is considered to end.
     """
+    return [text for line in _tail(log, end)[1] for text in _plain_lines(line)]
+
+
+def numbered_lines(log: Path, *, end: int | None = None) -> list[tuple[int, str]]:
+    """As `last_lines`, each with its number in the file, counted from 1. Reads the whole file."""
+    start, lines = _tail(log, end)
+    number, position = 1, 0
+    with suppress(OSError), log.open("rb") as file:
+        while position < start and (block := file.read(min(TAIL_BYTES, start - position))):
+            number, position = number + block.count(b"\n"), position + len(block)
+    return [(at, text) for at, line in enumerate(lines, number) for text in _plain_lines(line)]
+
+
+def _plain_lines(line: bytes) -> list[str]:
+    return plain_text(decode_line(line)).split(LINE_BREAK)
+
+
+def _tail(log: Path, end: int | None) -> tuple[int, list[bytes]]:
+    """Offset of the first complete line within the last `TAIL_BYTES`, and the lines from there on."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -178,11 +197,11 @@ def last_lines(log: Path, *, end: int | None = None) -> list[str]:
             file.seek(max(0, size - TAIL_BYTES))
             data = file.read(min(size, TAIL_BYTES))
     except OSError:
-        return []
-    lines = data.split(b"\n")
+        return 0, []
+    start, lines = size - len(data), data.split(b"\n")
     if size > TAIL_BYTES and len(lines) > 1:
-        lines = lines[1:]
-    return [piece for line in lines for piece in plain_text(decode_line(line)).split(LINE_BREAK)]
+        return start + len(lines[0]) + 1, lines[1:]
+    return start, lines
 
 
 logger = logging.getLogger(__name__)
