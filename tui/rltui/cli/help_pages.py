@@ -11,7 +11,6 @@ from rltui.core.experiment.reason_codes import GROUPS
 from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
 from rltui.views.experiment import exit_code
 
-
 _ANY = {"name": "RUN", "component": "COMPONENT", "components": ["COMPONENT"], "lines": None}
 """What the commands of a table of reasons are about."""
 

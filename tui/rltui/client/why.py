@@ -1,7 +1,7 @@
 """Explains the state of a run, a component or an entry of the queue: cause, evidence, and what helps.
 
-The newest edit is blamed only where the order of times, the readers of its keys and the kind of the failure all
-fit; what speaks against it is said.
+The newest edit is blamed only where the order of times, the readers of its keys and the kind of the failure
+all fit; what speaks against it is said.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _Explainer:
         newest, edit = self._newest_edit, None
         if newest is not None and back is not None and back.edit == newest[1].words:
             edit = _fitting(*newest)
-        against = ()
+        against: tuple[str, ...] = ()
         if newest is not None and edit is None:
             against = (f"the newest edit ({newest[1].words}) did not take effect shortly before",)
         return Why(
@@ -213,9 +213,7 @@ class _Explainer:
             answer = answer.replace(todo="undo the edit", command=hints.UNDO_RESTART(name=self._name))
         return answer
 
-    def _objection(
-        self, code: str, part: ComponentStatus, entry: JournalEntry, record: EditRecord
-    ) -> str:
+    def _objection(self, code: str, part: ComponentStatus, entry: JournalEntry, record: EditRecord) -> str:
         """Why the edit cannot be the cause, or is unlikely to be; empty: it fits."""
         row, attempt = REASON_CODES.get(code, ReasonCode("")), self._attempt(part)
         if not row.from_edit:
@@ -239,12 +237,10 @@ class _Explainer:
         return not readers or any(component in ids or not ids for ids in readers)
 
 
-def _answer(
-    record: ExperimentRecord, part: ComponentStatus | None, state: str, reason: Reason
-) -> Why:
+def _answer(record: ExperimentRecord, part: ComponentStatus | None, state: str, reason: Reason) -> Why:
     """The reason, and the remedy of its code."""
     row = REASON_CODES.get(reason.code, ReasonCode(""))
-    values = {"name": name_if_needed(record.name), "lines": None}
+    values: dict[str, object] = {"name": name_if_needed(record.name), "lines": None}
     if part is not None:
         values |= {"component": part.id, "components": [part.id]}
     elif row.hint in (hints.DOWN, hints.OPEN):
@@ -261,4 +257,6 @@ def _answer(
 
 
 def _fitting(entry: JournalEntry, record: EditRecord) -> FittingEdit:
-    return FittingEdit(number=record.number, text=truncate(entry.text, _LINE_WIDTH), at=entry.at, by=record.by)
+    return FittingEdit(
+        number=record.number, text=truncate(entry.text, _LINE_WIDTH), at=entry.at, by=record.by
+    )

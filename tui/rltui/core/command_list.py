@@ -51,6 +51,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
     "for agents and scripts": {
         "wait": "return once a run is ready or done, has reached a step or a metric, or has an alert",
         "mcp": "serve the tools for agents, over MCP, on stdin and stdout",
+        "why": "explain the state of a run or component: cause, evidence, what helps",
     },
     "this machine, and help": {
         "doctor": "check this machine, or the nodes of a layout",

@@ -22,15 +22,19 @@ def why(arguments: Arguments) -> int:
     """Print why a run, its components, or an entry of the queue are in their state."""
     try:
         return show_runs(arguments, partial(_show, arguments))
-    except UsageError:
-        from rltui.client.queue.commands import find_entry
-
-        if arguments.run is None or (entry := find_entry(arguments.run)) is None:
+    except UsageError as error:
+        if arguments.run is None:
             raise
-    from rltui.client.why import explain_entry
+        from rltui.client.queue.commands import entries_of
+        from rltui.client.why import explain_entry
+        from rltui.services.runs.queue_file import read_queue
 
-    _print(arguments, explain_entry(entry))
-    return 0
+        try:
+            entry = entries_of(read_queue(), arguments.run)[0]
+        except UsageError:
+            raise error from None
+        _print(arguments, explain_entry(entry))
+        return 0
 
 
 def _show(arguments: Arguments, target: Target) -> None:

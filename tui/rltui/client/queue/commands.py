@@ -299,7 +299,7 @@ def remove(references: Sequence[str]) -> tuple[QueueEntry, ...]:
     def change(queue: RunQueue) -> RunQueue:
         removed.clear()
         for reference in references:
-            matches = _entries_of(queue, reference)
+            matches = entries_of(queue, reference)
             removable = [entry for entry in matches if entry.state == "queued" or not entry.is_open]
             if not removable:
                 names = join_words([entry.name for entry in matches])
@@ -327,7 +327,7 @@ def move(name: str, position: str) -> RunQueue:
         )
 
     def change(queue: RunQueue) -> RunQueue:
-        moving = [entry for entry in _entries_of(queue, name) if entry.state == "queued"]
+        moving = [entry for entry in entries_of(queue, name) if entry.state == "queued"]
         if not moving:
             raise UsageError(f"no entry of {name} is queued")
         waiting_entries = [entry for entry in queue.entries if entry.state == "queued"]
@@ -363,7 +363,7 @@ def retry(
         UsageError: if there is no such entry, or sweep; as `mend`, and then nothing was changed.
     """
     queue = read_queue()
-    matches = [entry for name in names for entry in _entries_of(queue, name)]
+    matches = [entry for name in names for entry in entries_of(queue, name)]
     files = _contents({path for entry in matches for path in entry.files})
     changes = {entry.id: mend(entry) for entry in matches if ENTRY_STATES[entry.state].can_be_retried}
     new_entries: list[QueueEntry] = []
@@ -373,7 +373,7 @@ def retry(
         new_entries.clear()
         others.clear()
         for name in names:
-            for entry in _entries_of(queue, name):
+            for entry in entries_of(queue, name):
                 if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
                     own_files = {path: files[path] for path in entry.files if path in files}
                     update = {**_UNTRIED, "files": own_files, **changes.get(entry.id, {})}
@@ -391,7 +391,7 @@ def retry(
     return tuple(new_entries), tuple(entry for entry in others if entry.id not in again)
 
 
-def _entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
+def entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:
     """The entry of that id, or of that name, the newest, rather one that is open; or those of that sweep."""
     if (entry := queue.entry(reference)) is not None:
         return [entry]

@@ -1,4 +1,4 @@
-"""Why a run, a component or an entry of the queue is in its state, in one small answer: `rltui why --json`."""
+"""Why a run, a component or a queue entry is in its state, in one small answer: `rltui why --json`."""
 
 from __future__ import annotations
 
