@@ -103,18 +103,16 @@ FOLDERS: Mapping[str, Folder] = {
     "down-idle": Folder("stopped", "stop_requested", down=BY_ADA.replace(idle=True)),
     "down-then-reboot": Folder("stopped", "down", down=Down(by="ada", at=ENDED), boot="earlier"),
     "down-after-all": Folder("done", "steps_done", steps=20, down=BY_ADA),
-    "failed": Folder("failed", "component_failed", ("trainer",), (STOPPED, STOPPED, FAILED)),
-    "both-failed": Folder(
-        "failed", "component_failed", ("orchestrator", "trainer"), (STOPPED, FAILED, FAILED)
-    ),
-    "killed": Folder("failed", "component_failed", ("trainer",), (STOPPED, STOPPED, KILLED)),
-    "failed-after-all": Folder("failed", "component_failed", ("trainer",), (STOPPED, EXITED, FAILED), 20),
-    "failed-server": Folder("failed", "component_failed", ("inference",), (FAILED, STOPPED, STOPPED)),
+    "failed": Folder("failed", "exited", ("trainer",), (STOPPED, STOPPED, FAILED)),
+    "both-failed": Folder("failed", "exited", ("orchestrator", "trainer"), (STOPPED, FAILED, FAILED)),
+    "killed": Folder("failed", "killed_outside", ("trainer",), (STOPPED, STOPPED, KILLED)),
+    "failed-after-all": Folder("failed", "exited", ("trainer",), (STOPPED, EXITED, FAILED), 20),
+    "failed-server": Folder("failed", "exited", ("inference",), (FAILED, STOPPED, STOPPED)),
     "failed-server-after-all": Folder("done", "steps_done", attempts=(FAILED, EXITED, EXITED), steps=20),
     "lost": Folder("lost", "end_unseen", ("orchestrator", "trainer"), (STOPPED, UNSEEN, UNSEEN)),
     "lost-server": Folder("stopped", "stop_requested", attempts=(UNSEEN, STOPPED, STOPPED)),
     "lost-after-all": Folder("done", "steps_done", attempts=(STOPPED, UNSEEN, UNSEEN), steps=20),
-    "lost-and-failed": Folder("failed", "component_failed", ("trainer",), (STOPPED, UNSEEN, FAILED)),
+    "lost-and-failed": Folder("failed", "exited", ("trainer",), (STOPPED, UNSEEN, FAILED)),
     "edited-since": Folder(
         "done", "steps_done", steps=20, damage=(("./edited-since.toml", CONFIG.replace("20", "40")),)
     ),
@@ -124,9 +122,7 @@ FOLDERS: Mapping[str, Folder] = {
     "starting": Folder("starting", "queue", attempts=NEVER, steps=0, entry="starting"),
     "just-made": Folder("starting", "queue", attempts=NEVER, steps=0, entry="running"),
     "done-in-queue": Folder("done", "steps_done", attempts=ALL, steps=20, entry="running"),
-    "failed-in-queue": Folder(
-        "failed", "component_failed", ("trainer",), (STOPPED, STOPPED, FAILED), entry="failed"
-    ),
+    "failed-in-queue": Folder("failed", "exited", ("trainer",), (STOPPED, STOPPED, FAILED), entry="failed"),
     "lost-in-queue": Folder("lost", "end_unseen", ("trainer",), (STOPPED, STOPPED, UNSEEN), entry="lost"),
     "damaged-attempt": Folder(
         "lost", "end_unseen", ("trainer",), damage=(("components/trainer/attempt-1/attempt.json", "{"),)
@@ -151,7 +147,7 @@ LIVING: Mapping[str, tuple[tuple[ComponentState, ...], str, str, tuple[str, ...]
     "loading": ((S.STARTING, S.WAITING, S.WAITING), "starting", "on_the_way", COMPONENTS),
     "restarting": ((S.READY, S.READY, S.BACKOFF), "starting", "backoff", ("trainer",)),
     "ending": ((S.READY, S.STOPPED, S.STOPPING), "stopping", "stop_requested", ("trainer",)),
-    "broken": ((S.READY, S.READY, S.FAILED), "failed", "component_failed", ("trainer",)),
+    "broken": ((S.READY, S.READY, S.FAILED), "failed", "exited", ("trainer",)),
     "served": ((S.READY, S.EXITED, S.EXITED), "done", "still_up", ("inference",)),
     "stalled": ((S.READY, S.READY, S.READY), "stalled", "no_progress", ("trainer",)),
 }

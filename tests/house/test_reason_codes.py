@@ -8,6 +8,7 @@ from tests.house.source import ROOT
 
 from rltui.cli.help_pages import page
 from rltui.core.experiment.reason_codes import GROUPS, REASON_CODES
+from rltui.core.metrics.health.findings import RULES
 
 GIVEN = re.compile(
     r"""\bcode(?:: str)? ?= ?(?:[\w.]+ or )?"([a-z]\w*)"|\b(?:Reason|_about)\(\s*"([a-z]\w*)\""""
@@ -25,6 +26,7 @@ def test_every_code_has_its_row_and_every_row_is_given_somewhere() -> None:
     given = {match[1] or match[2] for match in GIVEN.finditer(text)}
     assert not given - REASON_CODES.keys()
     assert not {code for code in REASON_CODES if f'"{code}"' not in text}
+    assert GROUPS["health of a run"].keys() == RULES.keys()
     assert len(REASON_CODES) == sum(map(len, GROUPS.values())), "a code stands in two groups"
 
 

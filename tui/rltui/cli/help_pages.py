@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def _reason_lines() -> Iterator[str]:
         yield f"\n{heading.capitalize()}:"
         for code, row in rows.items():
             text = "; ".join(filter(None, (row.text, row.todo)))
-            yield f"  {code:<19} {text}{f': {row.hint(**_ANY)}' if row.hint else ''}"
+            text = f"  {code:<19} {text}{f': {row.hint(**_ANY)}' if row.hint else ''}"
+            yield from textwrap.wrap(text, 80, subsequent_indent=" " * 22, break_on_hyphens=False)
 
 
 def _state_line(badge: ComponentBadge | RunBadge) -> str:

@@ -48,7 +48,7 @@ class ExitInfo:
 
     @property
     def reason_code(self) -> str:
-        """A row of `core/experiment/reason_codes.py`."""
+        """A row of `core/experiment/reason_codes.py`; empty for exit code 0 without a cause."""
         if self.is_lost:
             return "end_unseen"
         return self.cause_code or _plain_code(self)
@@ -103,9 +103,9 @@ class Lifecycle:
         if self.code:
             return self.code
         if self.state in (ComponentState.FAILED, ComponentState.BACKOFF) and self.exit is not None:
-            return self.exit.reason_code
+            return self.exit.reason_code or ("service_exited" if self.kind == "service" else "")
         if self.state is ComponentState.STOPPED:
-            return "never_started" if self.exit is None else "stop_requested"
+            return "never_started" if self.exit is None and not self.epoch else "stop_requested"
         return "handed_on" if self.state is ComponentState.EXITED and self.reason else ""
 
     @property
@@ -125,7 +125,7 @@ def _plain_code(end: ExitInfo) -> str:
         return "start_failed"
     if end.signal:
         return "killed_by_signal"
-    return "exited" if end.code else "service_exited"
+    return "exited" if end.code else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ def advance(life: Lifecycle, event: LifecycleEvent) -> Lifecycle:
 
 
 def _stop(life: Lifecycle, reason: str | None) -> Lifecycle:
-    code = "not_ready" if reason else "stop_requested"
+    code = "not_ready" if reason else ""
     match life.state:
         case ComponentState.WAITING | ComponentState.BACKOFF:
             stopped = replace(life, state=ComponentState.STOPPED, reason=reason, code=code)
@@ -297,7 +297,7 @@ def _finish(life: Lifecycle, exit_info: ExitInfo, at: float) -> Lifecycle:
     is_requested = life.state is ComponentState.STOPPING and life.exit is None
     if is_requested or exit_info.on_request:
         if life.reason is None:
-            return replace(life, state=ComponentState.STOPPED, code="stop_requested", exit=exit_info)
+            return replace(life, state=ComponentState.STOPPED, exit=exit_info)
         return _fail(life, exit_info, life.reason, at)
     if exit_info.code != 0 or exit_info.error:
         return _fail(life, exit_info, str(exit_info), at)

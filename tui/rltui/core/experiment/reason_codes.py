@@ -1,8 +1,7 @@
 """Every code that rltui gives for an error, a refusal or a state: what it means, and what to do about it.
 
 A code is for programs and stays; the text with it is for people and may change. `rltui help reasons` prints
-this table. The code of a health finding is the id of its rule (`core/metrics/health`). Imports little:
-`rltui status` needs it.
+this table. Imports little: `rltui status` needs it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _ERRORS: Mapping[str, ReasonCode] = {
     "shut_down": ReasonCode("the run is being, or was, shut down", "start it if wanted", hints.START_RUN),
     "read_only": ReasonCode("a read-only client asked for a change", "repeat without --readonly"),
     "component_failed": ReasonCode("a component failed or never became ready", "ask why", hints.WHY),
-    "timeout": ReasonCode("the time of --timeout is over; the work goes on", "wait again", hints.STATUS),
+    "timeout": ReasonCode("the time of --timeout has passed; nothing was ended", "wait again", hints.STATUS),
     "unreachable": ReasonCode("the other machine cannot be reached", "check the connection; it is retried"),
     "supervisor_gone": ReasonCode(
         "the supervisor of the run had ended; the components went on", "the next command starts it again"
@@ -73,7 +72,7 @@ _RUNS: Mapping[str, ReasonCode] = {
         "a component is alive, but shows no sign of work", "read its stacks and log", hints.RESTART_KILLED
     ),
     "no_answer": ReasonCode("the supervisor does not respond", "look again, then", hints.DOCTOR),
-    "down": ReasonCode("it was shut down; the text says by whom", "start it if wanted", hints.START_RUN),
+    "down": ReasonCode("it was shut down by the one in the text", "start it if wanted", hints.START_RUN),
     "steps_done": ReasonCode("all its steps are done"),
     "still_up": ReasonCode("the run has ended, and services are still up", "end them", hints.DOWN),
     "handed_on": ReasonCode("a job ended well and left its work to another program", "read the text"),
@@ -153,12 +152,35 @@ _WAITS: Mapping[str, ReasonCode] = {
     "run_failed": ReasonCode("the run failed before the condition was met", "ask why", hints.WHY),
 }
 """Codes of the end of a `rltui wait`, beside `timeout` and `supervisor_gone`."""
+_HEALTH: Mapping[str, ReasonCode] = {
+    "non-finite": ReasonCode("the loss or the gradient is NaN or infinite"),
+    "reward-collapse": ReasonCode("little is left of the best reward"),
+    "entropy-collapse": ReasonCode("the policy explores less without learning more"),
+    "kl": ReasonCode("the policies of trainer and sampler differ, by their KL"),
+    "importance-ratio": ReasonCode("the policies of trainer and sampler differ, by the importance ratio"),
+    "no-signal": ReasonCode("all rollouts of a group get the same reward"),
+    "distillation": ReasonCode("the run goes away from its teacher, or never comes nearer"),
+    "grad-norm": ReasonCode("the gradient norm has spikes"),
+    "eval-falls": ReasonCode("evaluations get worse while the reward rises"),
+    "flat": ReasonCode("the reward has not risen in many steps"),
+    "weights-lag": ReasonCode("the engine samples with old weights"),
+    "resume-mismatch": ReasonCode("the policies differ since the run resumed"),
+    "discarded": ReasonCode("most rollouts are thrown away"),
+    "truncation": ReasonCode("many answers are cut off at their longest length"),
+    "staleness": ReasonCode("rollouts are sampled with old weights"),
+    "evals-cancelled": ReasonCode("each evaluation is cancelled by the next checkpoint"),
+    "throughput": ReasonCode("the run has been much slower than before"),
+    "empty-batches": ReasonCode("batches in a row had nothing to train on"),
+    "no-step": ReasonCode("there has been no step for much longer than usual"),
+}
+"""Ids of health rules; the text of the finding has numbers and advice."""
 
 GROUPS: Mapping[str, Mapping[str, ReasonCode]] = {
     "errors and refusals": _ERRORS,
     "states of runs": _RUNS,
     "ends of a wait": _WAITS,
     "components": _COMPONENTS,
+    "health of a run": _HEALTH,
 }
 REASON_CODES: Mapping[str, ReasonCode] = {
     code: row for group in GROUPS.values() for code, row in group.items()
