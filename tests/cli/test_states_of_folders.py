@@ -147,7 +147,7 @@ LIVING: Mapping[str, tuple[tuple[ComponentState, ...], str, str, tuple[str, ...]
     "loading": ((S.STARTING, S.WAITING, S.WAITING), "starting", "on_the_way", COMPONENTS),
     "restarting": ((S.READY, S.READY, S.BACKOFF), "starting", "backoff", ("trainer",)),
     "ending": ((S.READY, S.STOPPED, S.STOPPING), "stopping", "stop_requested", ("trainer",)),
-    "broken": ((S.READY, S.READY, S.FAILED), "failed", "exited", ("trainer",)),
+    "broken": ((S.READY, S.READY, S.FAILED), "failed", "component_failed", ("trainer",)),
     "served": ((S.READY, S.EXITED, S.EXITED), "done", "still_up", ("inference",)),
     "stalled": ((S.READY, S.READY, S.READY), "stalled", "no_progress", ("trainer",)),
 }

@@ -102,7 +102,8 @@ async def test_leftovers_come_first_and_only_the_components_own() -> None:
     engine = Orphan(pid=11, start=1, command="VLLM::EngineCore", component="serve", attempt=3)
     other = Orphan(pid=12, start=1, command="train.py", component="trainer", attempt=1)
     assert await unmet("serve", launch(), engine, other) == (
-        "leftovers: 1 leftover process of attempt 3: pid 11 VLLM::EngineCore (`rltui gpus orphans --end` ends them)"
+        "leftovers: 1 leftover process of attempt 3: pid 11 VLLM::EngineCore"
+        " (`rltui gpus orphans --end` ends them)"
     )
     assert await unmet("orchestrator", launch(), engine, other) is None
 
