@@ -258,5 +258,8 @@ def _answer(record: ExperimentRecord, part: ComponentStatus | None, state: str, 
 
 def _fitting(entry: JournalEntry, record: EditRecord) -> FittingEdit:
     return FittingEdit(
-        number=record.number, text=truncate(entry.text, _LINE_WIDTH), at=entry.at, by=record.by
+        number=record.number,
+        text=truncate(entry.text, _LINE_WIDTH),
+        at=entry.at,
+        by=record.by if entry.by is None else entry.by.text,
     )
