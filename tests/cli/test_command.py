@@ -87,7 +87,7 @@ def test_help_of_every_command_is_a_screenful_of_sentence_usage_examples_and_opt
         ),
         (
             "queue nosuch",
-            "unknown verb: nosuch\n→ known: list, add, cancel, pause, resume, move, retry, limit",
+            "unknown verb: nosuch\n→ known: list, add, wait, cancel, pause, resume, move, retry and 1 more",
         ),
         ("queue lsit", "unknown verb: lsit\n→ did you mean list?"),
         ("up rl.toml --ressume", "unknown option: --ressume\n→ did you mean --resume?"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ from rltui.cli.commands.sweep import combinations, parse_axis, sweep
 from rltui.cli.parser import parse
 from rltui.client.queue import commands
 from rltui.client.queue.commands import QueueRequest
+from rltui.client.waiting import wait_for_entries
 from rltui.core.experiment.request import ConfigLine, ExperimentRequest, Override
-from rltui.core.runs.queue import LaunchEnvironment, QueueEntry
+from rltui.core.experiment.states import Reason
+from rltui.core.runs.queue import LaunchEnvironment, QueueEntry, RunQueue
 from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.queue_file import change_queue, read_queue
 
@@ -140,3 +144,30 @@ def test_a_sweep_says_once_what_is_wrong_with_each_of_its_runs(
     with pytest.raises(ConfigError) as refused:
         sweep(parse(["sweep", "rl.toml", "lr=1,2"]))
     assert str(refused.value).startswith(refusal)
+
+
+def test_a_wait_for_the_queue_ends_with_the_last_run_or_with_a_pause(own_user: Path) -> None:
+    """What was cancelled meanwhile is not waited for."""
+    a, b, c = (
+        QueueEntry(id=name, name=name, folder=f"/o/{name}", added_at=1.0, state="queued") for name in "abc"
+    )
+    change_queue(lambda queue: queue.with_entries([a, b, c]))
+
+    async def answer(*changes: Callable[[RunQueue], RunQueue]) -> tuple[Reason, tuple[QueueEntry, ...]]:
+        waiting = asyncio.create_task(wait_for_entries(["a", "b", "c"], timeout_s=20.0))
+        for change in changes:
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            change_queue(change)
+        return await waiting
+
+    reason, _ = asyncio.run(answer(lambda queue: queue.replace(paused="by a person")))
+    assert reason.code == "queue"
+    change_queue(lambda queue: queue.replace(paused="").with_entry(a.replace(state="running")))
+    ends = [a.ended("done", "", 1.0), b.ended("failed", "exit code 1", 2.0)]
+    reason, found = asyncio.run(
+        answer(lambda queue: queue.with_entries([*ends, c]), lambda queue: queue.with_entries(ends))
+    )
+    assert (reason.code, reason.text) == ("run_failed", "failed: b")
+    assert [entry.state for entry in found] == ["done", "failed"]
+    assert asyncio.run(wait_for_entries(["a"]))[0].code == "reached"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from tests.conftest import Box
@@ -97,6 +98,31 @@ def test_down_all_ends_what_lives_and_is_asked_about_as_any_other(box: Box) -> N
     queue = box.json("queue")
     assert queue["paused"]
     assert queue["entries"][1]["state"] == "queued"
+
+
+@pytest.mark.slow
+def test_an_agent_ends_its_own_runs_and_no_others(box: Box) -> None:
+    (box.work / "serve.toml").write_text(
+        'title = "x"\nframework = "generic"\n\n[[component]]\nid = "serve"\n'
+        'command = ["python3", "-m", "http.server", "0", "--bind", "127.0.0.1"]\n'
+    )
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    agent = replace(box, env={**box.env, "RLTUI_AGENT": "night-1"})
+    for owner, name in ((box, "theirs"), (agent, "mine")):
+        owner.json("up", "run.toml", "-l", "serve.toml", "-n", name, "-o", name)
+    refusal = agent.run("down", "--all")
+    assert (refusal.returncode, "theirs\n" in refusal.stderr, "--yes" in refusal.stderr) == (2, True, True)
+    assert agent.run("down", "--mine").returncode == 2
+    answer = agent.run("down", "--all", "--mine", "--json")
+    assert (answer.returncode, len(answer.stdout) <= 300) == (0, True), answer.stderr
+    assert json.loads(answer.stdout) == {
+        "runs": [{"experiment": "mine", "state": "stopped"}],
+        "cancelled": [],
+        "left": [],
+    }
+    assert box.tagged("mine") == []
+    assert box.status("theirs")["state"] == "running"
+    assert box.json("down", "--all", "--mine")["runs"] == [{"experiment": "theirs", "state": "stopped"}]
 
 
 @pytest.mark.slow

@@ -8,8 +8,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from rltui import paths
 from rltui.base.text import count_text, join_words
 from rltui.client import launch
 from rltui.client.reader import ExperimentReader
@@ -24,7 +26,7 @@ from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.intent import IntentFile
 from rltui.services.experiment.leases import users_of
 from rltui.services.experiment.registry import find_socket
-from rltui.services.processes import orphans, termination
+from rltui.services.processes import ProcessId, orphans, termination
 
 _PLAN_S = 10.0
 """A supervisor that takes longer hangs."""
@@ -101,6 +103,38 @@ async def _end(record: ExperimentRecord) -> tuple[str, ...]:
     return tuple(
         map(processes.survival_reason, await termination.end_processes(leftovers, grace_s=orphans.GRACE_S))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What an experiment that lives has outside its folder."""
+
+    record: ExperimentRecord
+    processes: frozenset[ProcessId]
+    ports: frozenset[int]
+    """Ports that these listen on."""
+
+    @classmethod
+    def of(cls, record: ExperimentRecord) -> Footprint:
+        attempts = map(processes.read_attempt, record.control.newest_attempts())
+        shims = [found.shim for found in attempts if found and found.shim and found.is_supervised]
+        members = {*shims, *(each for shim in shims for each in processes.descendants(shim.pid))}
+        by_pid = processes.listening_ports([member.pid for member in members])
+        return cls(record, frozenset(members), frozenset(port for found in by_pid.values() for port in found))
+
+    def left(self) -> list[str]:
+        """What of it is still there, in words. A port that another process has taken meanwhile is not."""
+        from rltui.services.tmux import TmuxHost
+
+        orphans = ExperimentReader(self.record).orphans()
+        holders = [(port, holder) for port in self.ports for holder in processes.port_holders(port)]
+        session = paths.tmux_session(self.record.name)
+        texts = [f"pid {process.pid}" for process in self.processes if processes.is_alive(process)]
+        texts += [f"pid {orphan.pid}" for orphan in orphans]
+        texts += [f"port {port}" for port, holder in holders if holder.process in (None, *self.processes)]
+        texts += ["its supervisor"] if launch.has_supervisor(self.record) else []
+        texts += [f"tmux session {session}"] if TmuxHost(paths.tmux_socket()).has_session(session) else []
+        return list(dict.fromkeys(texts))
 
 
 def plan_down(record: ExperimentRecord) -> Plan:

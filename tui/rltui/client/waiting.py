@@ -118,6 +118,48 @@ async def wait_until(
     return watch.answer(reason, time.monotonic() - started_at)
 
 
+class QueueAnswer(Value):
+    """`rltui queue wait`: why it ended, and its runs as they were then."""
+
+    reached: bool
+    until: str = "ended"
+    reason: Reason
+    runs: tuple[dict[str, Any], ...] = ()
+    """Of each entry, in their order: `run`, `state`, `step`, `reward`."""
+    waited_s: float = 0.0
+
+
+async def wait_for_entries(
+    ids: Sequence[str], *, timeout_s: float | None = None
+) -> tuple[Reason, tuple[QueueEntry, ...]]:
+    """Return once all of these entries of the queue have ended, or it is paused and none runs; with those
+    that are still listed.
+    """
+    reason = Reason("timeout", f"not ended within {timeout_s or 0:g} s")
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            reason = await _end_of_entries(ids)
+    return reason, tuple(entry for entry in read_queue().entries if entry.id in ids)
+
+
+async def _end_of_entries(ids: Sequence[str]) -> Reason:
+    before: object = ...
+    while True:
+        now = file_fingerprint(paths.queue_file())
+        if now == before:
+            await asyncio.sleep(_QUEUE_S)
+            continue
+        before, queue = now, read_queue()
+        entries = [entry for entry in queue.entries if entry.id in ids]
+        pending = [entry for entry in entries if entry.is_open]
+        if not pending:
+            failed = [entry.name for entry in entries if RUN_STATES[entry.state].is_failure]
+            text = f"failed: {join_words(failed)}" if failed else "all have ended"
+            return Reason("run_failed" if failed else "reached", text)
+        if queue.paused and all(entry.state == "queued" for entry in pending):
+            return Reason("queue", f"the queue is paused, and {len(pending)} would wait on")
+
+
 async def _first_end(watches: Sequence[_RunWatch]) -> tuple[_RunWatch, Reason]:
     """The first run that ends the wait. One that can no longer meet the condition does if it is the last."""
     remaining = {asyncio.create_task(watch.run()) for watch in watches}

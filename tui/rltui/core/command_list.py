@@ -106,6 +106,7 @@ VERBS: Mapping[str, Mapping[str, str]] = {
     "queue": {
         "list": "list queued, running and ended runs, and why runs wait",
         "add": "queue a run; takes the options of `rltui up`, too",
+        "wait": "return once queued and running runs have ended",
         "cancel": "cancel queued and running runs; remove ended ones from the list",
         "pause": "pause the queue; running runs continue",
         "resume": "resume the queue, also after a reboot",

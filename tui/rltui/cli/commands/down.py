@@ -7,7 +7,7 @@ import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.text import count_text, size_text
+from rltui.base.text import count_text, join_words, size_text
 from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import SeveralRunsError, Target, choose, show_runs
 from rltui.cli.colour import style
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     "down",
     RUN,
     flag("--all", "stop all runs and pause the queue"),
+    flag("--mine", "with --all: only runs that you started; cancels those that you queued"),
     PLAN,
     YES,
     JSON,
@@ -37,12 +38,15 @@ if TYPE_CHECKING:
         "down",
         "down demo --plan",
         "down --all --yes",
+        "down --all --mine --json",
     ),
 )
 def down(arguments: Arguments) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
     from rltui.client.down import plan_down
 
+    if arguments.mine and not arguments.all:
+        raise UsageError("--mine needs --all", hint=str(hints.DOWN_MINE))
     if arguments.all:
         if arguments.run is not None:
             one = hints.DOWN(name=arguments.run)
@@ -83,54 +87,78 @@ def _interrupted(record: ExperimentRecord) -> int:
 
 def _down_all(arguments: Arguments) -> int:
     """End what lives, newest first: a run that borrows a server is younger than the one that lends it."""
-    from rltui.client.down import plan_down
+    from rltui.client.down import Footprint, plan_down
     from rltui.client.queue import commands
     from rltui.core.experiment.api import Loss, Request
     from rltui.core.experiment.consent import loss_of_plan
+    from rltui.services.actor import actor
+    from rltui.services.experiment.journal import starter_of
     from rltui.services.runs.queue_file import read_queue
 
-    records = launch.running_experiments(known_experiments(), idle=True)
+    me, is_mine = actor(), arguments.mine
+    living = launch.running_experiments(known_experiments(), idle=True)
+    mine = [record for record in living if me.is_same(starter_of(record))]
+    records = mine if is_mine else living
     plans = {record.name: plan_down(record) for record in records}
     queue = read_queue()
-    waiting_count = 0 if queue.paused else sum(entry.state == "queued" for entry in queue.entries)
+    waiting = [entry for entry in queue.entries if entry.state == "queued"]
+    if is_mine:
+        waiting = [entry for entry in waiting if me.is_same(getattr(entry, "by", None))]
+    elif queue.paused:
+        waiting = []
     text = "".join(
         f"{style(name, 'head')}\n{textwrap.indent(_plan_lines(plan), '  ')}" for name, plan in plans.items()
     )
-    if waiting_count:
-        text += f"queue: {count_text(waiting_count, 'run')} would start next; the queue will be paused\n"
+    if waiting:
+        end = "they are cancelled" if is_mine else "the queue will be paused"
+        text += f"queue: {count_text(len(waiting), 'run')} would start next; {end}\n"
     if arguments.plan:
         documents = [{"experiment": name, **plan.to_plain()} for name, plan in plans.items()]
         print_outcome({"runs": documents}, text or "nothing is running\n", as_json=arguments.json)
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
+    others = [record for record in records if record not in mine]
+    if others and (me.is_agent or any(starter_of(record) for record in others)):
+        loss = Loss.MORE
     sys.stderr.write(text)
     require_consent("down-all", arguments, "stop all of these?", loss=loss)
-    if waiting_count:
+    if waiting and is_mine:
+        commands.remove([entry.id for entry in waiting])
+    elif waiting:
         commands.pause()
-    statuses, problems = [], []
+    footprints = [Footprint.of(record) for record in records]
+    states, errors = [], []
     for record in records:
         try:
             status, message = _end(record)
         except KeyboardInterrupt:
             return _interrupted(record)
         except RltuiError as error:
-            problems.append(f"{record.name}: {error}")
+            errors.append((record.name, error))
             continue
-        statuses.append(status)
+        states.append({"experiment": record.name, "state": status["state"]})
         if not arguments.json:
             print(message, flush=True)
+    problems = [f"{name}: {error}" for name, error in errors]
+    failed = {name for name, _ in errors}
     problems += [
-        f"{record.name} is still running" for record in launch.running_experiments(known_experiments())
+        f"{footprint.record.name}: still there: {join_words(left)}"
+        for footprint in footprints
+        if footprint.record.name not in failed and (left := footprint.left())
     ]
     if problems:
-        raise RltuiError(
-            "not everything was stopped:", details=problems, hint=f"see {hints.STATUS(name=None)}"
+        kind = errors[0][1] if errors and len({error.code for _, error in errors}) == 1 else RltuiError("")
+        raise type(kind)(
+            "not everything was stopped:",
+            details=problems,
+            hint=f"see {hints.STATUS(name=None)}",
+            code=kind.code,
         )
     if arguments.json:
-        print_json({"runs": statuses})
+        print_json({"runs": states, "cancelled": [entry.name for entry in waiting if is_mine], "left": []})
     elif not records:
-        print("nothing is running")
-    if waiting_count:
+        print("nothing of yours is running" if is_mine else "nothing is running")
+    if waiting and not is_mine:
         print(f"the queue is paused; to resume it: {hints.QUEUE_RESUME}", file=sys.stderr)
     return 0
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rltui.base.text import join_first, join_words, parse_whole_number
-from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET
+from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET, TIMEOUT, json_flag
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
 from rltui.cli.output import print_json
@@ -30,7 +30,7 @@ from rltui.cli.table import room, view_lines
 from rltui.core import hints
 from rltui.core.config.knobs import split_assignments
 from rltui.core.runs.row import RunRow
-from rltui.errors import RltuiError, UsageError
+from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.services.runs.index import RunIndex, current_rows
 from rltui.views.queue_entry import VIEW, QueuedRun, entry_document, queue_notices, queued_runs
 
@@ -107,6 +107,58 @@ def add(arguments: Arguments) -> int:
 
 
 ENTRIES = argument("entry", "ENTRY", "name, id or sweep", nargs="+", completes="queue_entries")
+
+
+@command(
+    "queue wait",
+    argument(
+        "entry",
+        "ENTRY",
+        "name, id or sweep (default: all queued and running)",
+        nargs="*",
+        completes="queue_entries",
+    ),
+    TIMEOUT,
+    json_flag("one JSON document, as always"),
+    examples=(
+        "queue wait",
+        "queue wait lr-sweep --timeout 3600",
+    ),
+)
+def wait(arguments: Arguments) -> int:
+    """Return once these entries have ended, for one JSON document as `rltui wait` prints it."""
+    import asyncio
+
+    from rltui.cli.commands.wait import CODES
+    from rltui.client.queue import commands
+    from rltui.client.waiting import QueueAnswer, wait_for_entries
+    from rltui.services.runs.queue_file import read_queue
+
+    queue, started_at = read_queue(), time.monotonic()
+    named = [entry for name in arguments.entry for entry in commands.entries_of(queue, name)]
+    entries = named or [entry for entry in queue.entries if entry.is_open]
+    commands.ensure_scheduler()
+    ids = [entry.id for entry in entries]
+    reason, ended = asyncio.run(wait_for_entries(ids, timeout_s=arguments.timeout))
+    by_id = {queued.entry.id: queued for queued in _queued_runs(queue.with_entries(ended))}
+    answer = QueueAnswer(
+        reached=reason.code == "reached",
+        reason=reason,
+        runs=tuple(_brief(by_id[id_]) for id_ in ids if id_ in by_id),
+        waited_s=round(time.monotonic() - started_at, 1),
+    )
+    print_json(answer)
+    return int(CODES.get(reason.code, ExitCode.FAILED))
+
+
+def _brief(queued: QueuedRun) -> dict[str, Any]:
+    run = queued.run
+    return {
+        "run": queued.entry.name,
+        "state": queued.verdict.state,
+        "step": None if run is None else run.step,
+        "reward": None if run is None or run.reward is None else round(run.reward, 6),
+    }
 
 
 @command(

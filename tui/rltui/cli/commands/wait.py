@@ -14,7 +14,7 @@ from rltui.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from rltui.client.waiting import Awaited
 
-_CODES = {"reached": ExitCode.DONE, "run_failed": ExitCode.COMPONENT_FAILED}
+CODES = {"reached": ExitCode.DONE, "run_failed": ExitCode.COMPONENT_FAILED}
 """Exit codes by the code of the reason that ended the wait; of all others `FAILED`."""
 
 
@@ -54,7 +54,7 @@ def wait(arguments: Arguments) -> int:
     timeout_s, since = arguments.timeout, arguments.since
     answer = asyncio.run(wait_until(runs, condition, timeout_s=timeout_s, since=since))
     print_json(answer)
-    return int(_CODES.get(answer.reason.code, ExitCode.FAILED))
+    return int(CODES.get(answer.reason.code, ExitCode.FAILED))
 
 
 def _awaited(name: str) -> Awaited:

@@ -27,6 +27,12 @@ class Actor(Value):
     def is_agent(self) -> bool:
         return self.kind == "agent"
 
+    def is_same(self, other: Actor | None) -> bool:
+        """The same person, or the same agent, by whatever process and terminal."""
+        if other is None or (self.is_agent, self.user) != (other.is_agent, other.user):
+            return False
+        return not self.is_agent or self.name == other.name
+
     @property
     def fields(self) -> dict[str, Any]:
         """As a file has it."""

@@ -41,6 +41,11 @@ def read_entries(path: Path) -> Iterator[dict[str, Any]]:
                 yield entry
 
 
+def starter_of(record: ExperimentRecord) -> Actor | None:
+    """Who started it first; `None`: an earlier version did not say."""
+    return next((entry.by for entry in read_journal(record.control.journal_file) if entry.by), None)
+
+
 def read_journal(path: Path) -> list[JournalEntry]:
     """Other lines than entries are skipped."""
     return list(JournalFeed(path).read())
