@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import fmean, variance
 from typing import Literal
 
 from rltui.base.values import Value
 
-_QUANTILES = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-"""95 % of Student's distribution with 1, 2, … degrees of freedom lie within these bounds."""
-_Z = 1.959964
 _POWER = 7.85
 """(1.96 + 0.84)²: the variances of a difference that show it four times of five."""
 _MOST_SEEDS = 50
@@ -48,19 +43,44 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def half_width(stderr: float, degrees: float) -> float:
-    """Half of the 95 % interval of a mean; `degrees` of freedom are rounded down."""
-    whole = int(degrees)
-    if whole <= len(_QUANTILES):
-        return _QUANTILES[max(whole, 1) - 1] * stderr
-    excess = (_Z**3 + _Z) / (4 * whole) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * whole**2)
-    return (_Z + excess) * stderr  # the first terms of Cornish and Fisher's expansion
+def half_width(stderr: float, degrees: float, comparisons: float = 1) -> float:
+    """Half of the 95 % interval of a mean, or of so many that shall all hold together; `degrees` of freedom
+    are rounded down.
+    """
+    return _quantile(max(int(degrees), 1), 1 - 0.05 / comparisons) * stderr
+
+
+@lru_cache(maxsize=256)
+def _quantile(degrees: int, share: float) -> float:
+    """The bound that Student's t is within, on both sides, with this probability."""
+    low, high = 0.0, math.pi / 2  # as the angle whose tangent is t / √degrees
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _share_within(middle, degrees) < share else (low, middle)
+    return math.tan(low) * math.sqrt(degrees)
+
+
+def _share_within(angle: float, degrees: int) -> float:
+    """Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+    is_odd = degrees % 2
+    term, total, square = math.cos(angle) if is_odd else 1.0, 0.0, math.cos(angle) ** 2
+    for index in range(1 + is_odd, degrees, 2):
+        total += term
+        term *= square * index / (index + 1)
+    total *= math.sin(angle)
+    return 2 / math.pi * (angle + total) if is_odd else total
 
 
 def compare_scores(
-    scores: Sequence[float], baseline: Sequence[float], *, paired: bool = False, better: str = "higher"
+    scores: Sequence[float],
+    baseline: Sequence[float],
+    *,
+    paired: bool = False,
+    better: str = "higher",
+    comparisons: float = 1,
 ) -> ScoreVerdict:
     """Compare independent scores, a run each. `paired`: the first of both belong together, and so on.
+    `comparisons`: so many share the 5 % chance of an error.
 
     One score against several has their variance; one against one has none, and no verdict.
     """
@@ -80,7 +100,7 @@ def compare_scores(
         return ScoreVerdict(
             diff=diff, n=count, seeds=seeds, next="one seed a side proves nothing: run 2 more of each"
         )
-    half = half_width(math.sqrt(square), degrees)
+    half = half_width(math.sqrt(square), degrees, comparisons)
     result = ScoreVerdict(diff=diff, ci95=(diff - half, diff + half), n=count, seeds=seeds)
     if abs(diff) > half:
         return result.replace(verdict="better" if (diff > 0) == (better != "lower") else "worse")
