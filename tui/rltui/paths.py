@@ -43,6 +43,11 @@ def queue_file() -> Path:
     return queue_folder() / "queue.json"
 
 
+def bench_folder() -> Path:
+    """Folder with a file for each bench."""
+    return state_dir() / "bench"
+
+
 def config_dir() -> Path:
     """The user's folder for settings and layouts, which a person writes."""
     return _user_dir("XDG_CONFIG_HOME", ".config")

@@ -52,6 +52,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "wait": "return once a run is ready or done, has reached a step or a metric, or has an alert",
         "mcp": "serve the tools for agents, over MCP, on stdin and stdout",
         "why": "explain the state of a run or component: cause, evidence, what helps",
+        "bench": "try changes one at a time; keep what beats the noise",
     },
     "this machine, and help": {
         "doctor": "check this machine, or the nodes of a layout",
@@ -113,6 +114,14 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "move": "move a run in the queue",
         "retry": "queue runs again with the current config files",
         "limit": "limit the number of concurrent runs",
+    },
+    "bench": {
+        "run": "start a bench: baseline, its noise, then one trial per change",
+        "list": "list benches",
+        "show": "show the ledger of a bench: changes, scores, verdicts, cost",
+        "try": "add a trial to a bench",
+        "stop": "end a bench; a run that has started continues",
+        "promote": "write the winning changes into your config files",
     },
     "events": {
         "list": "list starts, exits, edits with diffs, alerts and notes",

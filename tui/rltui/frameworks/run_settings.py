@@ -104,6 +104,11 @@ class RunSettings:
     model_keys: tuple[str, ...] = ("model", "model.name", "*.model.name")
     """Patterns of dotted keys whose value is the model that a run begins with."""
 
+    seed_keys: tuple[str, ...] = ("seed",)
+    """Names of knobs for the seed of a run's random numbers; the first that a config can have counts."""
+    graders: tuple[str, ...] = ()
+    """Absolute paths of files of the framework itself that make examples or rewards."""
+
     def is_model(self, key: str) -> bool:
         """Whether the value of the dotted key is the model that a run begins with."""
         return any(fnmatchcase(key, pattern) for pattern in self.model_keys)

@@ -102,7 +102,19 @@ class QueueScheduler:
                     self._advance(entry)
             except (OSError, subprocess.TimeoutExpired) as error:  # a full disk; others go on
                 logger.error("%s: %s", entry.name, error)
+        if paths.bench_folder().is_dir():
+            self._advance_benches()
         self._start_next()
+
+    def _advance_benches(self) -> None:
+        """Queue what follows in benches of which runs have ended."""
+        from rltui.client import bench  # few queues have one
+
+        try:
+            if bench.advance_all(self.queue):
+                self._change(lambda queue: queue)
+        except RltuiError as error:
+            logger.error("bench: %s", error)
 
     def _advance(self, entry: QueueEntry) -> None:
         if reason := self._silent_folder(entry):
@@ -364,7 +376,8 @@ def start_entry(entry: QueueEntry) -> None:
     report, until = partial(print, file=sys.stderr), time.monotonic() + _INDEX_WAIT_S
     while True:
         is_resumed = bool(_attempts(entry)) and _record(entry) is not None
-        order = StartOrder(request=entry.run_request(is_resumed=is_resumed))
+        evals = () if is_resumed else entry.evals
+        order = StartOrder(request=entry.run_request(is_resumed=is_resumed), evals=evals)
         try:
             start_order(order, report=report)
             return

@@ -4,6 +4,7 @@ on a disk that hangs, or be a pipe by now.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -13,12 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltui.services.config.config_file import sha_of
-from rltui.services.own_files import read_regular
+from rltui.services.own_files import open_regular, read_regular
 
 _DISK_TIMEOUT_S = 2.0
 _LARGEST = 1 << 20
 """Size limit of a config file, in bytes."""
 _VALID_S = 1.0
+_MOST_FILES = 10_000
+"""Files of a folder that are looked at."""
+_HASHED_BYTES = 64 << 20
+"""Of a larger file, size and time stand for the content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,29 @@ def fingerprint(path: str) -> Fingerprint:
         return Fingerprint(problem="is gone")
     except OSError as error:
         return Fingerprint(problem=f"cannot be read: {error.strerror}")
+
+
+def content_print(path: Path) -> str:
+    """Hash of a file, or of a folder's files without those that Python makes; after an `@` the time of the
+    newest change, which nobody can set back. Empty if it is gone. Blocks while its disk does.
+    """
+    digest, newest = hashlib.sha256(), 0
+    try:
+        names = [path] if path.is_file() else sorted(path.rglob("*"))
+        for file in names[:_MOST_FILES]:
+            if not file.is_file() or "__pycache__" in file.parts:
+                continue
+            info = file.stat()
+            newest = max(newest, info.st_ctime_ns)
+            digest.update(os.fsencode(file.relative_to(path)) + f"\0{info.st_size}\0".encode())
+            if info.st_size <= _HASHED_BYTES:
+                with open_regular(file) as opened:
+                    digest.update(hashlib.file_digest(opened, "sha256").digest())
+            else:
+                digest.update(str(info.st_mtime_ns).encode())
+    except OSError:
+        return ""
+    return f"{digest.hexdigest()[:16]}@{newest}" if newest else ""
 
 
 class Fingerprints:

@@ -51,6 +51,10 @@ def openable(prefix: str) -> Iterator[tuple[str, str]]:
     yield from configs(prefix, {})
 
 
+def benches(_: str, __: TypedValues) -> Iterator[tuple[str, str]]:
+    yield from ((entry.stem, "") for entry in paths.bench_folder().glob("*.json"))
+
+
 def hosts() -> Iterator[tuple[str, str]]:
     """Machines that `--host` may name: those of the settings, and of the user's ssh."""
     with suppress(OSError, ValueError):

@@ -37,6 +37,7 @@ from rltui.services.runs.queue_file import change_queue, read_queue, scheduler_l
 if TYPE_CHECKING:
     from rltui.client.fork import Fork
     from rltui.core.experiment.request import ExperimentRequest
+    from rltui.core.runs.evals import EvalRequest
     from rltui.services.experiment.files import ExperimentRecord
 
 START = "start"
@@ -82,6 +83,10 @@ class QueueRequest:
     """What is different in it, in words, where it is in no sweep."""
     is_taken: bool = False
     """True if its folder holds an earlier run."""
+    id: str = ""
+    """Id of its entry; one that is there already stays. Empty: a new one."""
+    evals: tuple[EvalRequest, ...] = ()
+    """Evaluations that are queued with it."""
 
 
 def fork_for_queue(fork: Fork) -> QueueRequest:
@@ -137,22 +142,18 @@ def add_to_queue(
     *,
     group: str = "",
     after_reboot: bool | None = None,
+    around: LaunchEnvironment | None = None,
 ) -> tuple[QueueEntry, ...]:
     """Put them behind the others, in this order, and see to it that somebody minds the queue.
 
     `group`: name of a sweep; another one is found where there is such a one already. `after_reboot`: what the
-    queue does from now on; `None`: as before.
+    queue does from now on; `None`: as before. `around`: where they start; `None`: here.
 
     Raises:
         ConflictError: if a name or folder that was asked for is taken.
         RltuiError: if the queue cannot be written, or its supervisor not be started; then they wait in it.
     """
-    variables = {
-        name: value
-        for name, value in sorted(os.environ.items())
-        if is_kept_variable(name) and name not in OUTER_VARIABLES
-    }
-    around = LaunchEnvironment(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
+    around = around or launch_environment()
     key = hashlib.sha256(around.to_json()).hexdigest()[:12]
     contents = [_contents(request.files) for request in requests]
     requests = [replace(request, folder=request.folder.resolve()) for request in requests]
@@ -161,9 +162,14 @@ def add_to_queue(
     def change(queue: RunQueue) -> RunQueue:
         new_entries.clear()
         used_groups = {entry.group for entry in queue.entries}
-        free_group = next(name for name in numbered(group) if not name or name not in used_groups)
+        is_shared = all(request.id for request in requests)  # others of the group may be there
+        free_group = next(
+            name for name in numbered(group) if is_shared or not name or name not in used_groups
+        )
         shared_fields = {**asdict(options), "group": free_group, "surroundings": key}
         for request, files in zip(requests, contents, strict=True):
+            if request.id and queue.entry(request.id) is not None:
+                continue
             new_entries.append(
                 _entry(request, (*queue.entries, *new_entries), {**shared_fields, "files": files})
             )
@@ -177,6 +183,16 @@ def add_to_queue(
     return tuple(new_entries)
 
 
+def launch_environment() -> LaunchEnvironment:
+    """The environment of this process, for starts later on."""
+    variables = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if is_kept_variable(name) and name not in OUTER_VARIABLES
+    }
+    return LaunchEnvironment(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
+
+
 def _entry(
     request: QueueRequest, other_entries: Sequence[QueueEntry], shared_fields: dict[str, Any]
 ) -> QueueEntry:
@@ -185,10 +201,11 @@ def _entry(
     if shared_fields["gpus"] is not None:
         gpus = shared_fields["gpus"]
     return QueueEntry(
-        id="".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH)),
+        id=request.id or new_id(),
         name=name,
         folder=str(folder),
         request=request.request,
+        evals=request.evals,
         words=request.words,
         overrides=request.overrides,
         told=request.own or request.told,
@@ -201,6 +218,10 @@ def _entry(
             "array": request.array,
         },
     )
+
+
+def new_id() -> str:
+    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
 
 
 def _contents(files: Iterable[Path | str]) -> dict[str, str]:

@@ -18,7 +18,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from rltui.base.kinds import EXPERIMENT_NAME
 from rltui.base.text import count_text, duration, format_number, join_words
 from rltui.base.times import parse_span
 from rltui.base.values import Value
@@ -30,6 +29,8 @@ from rltui.errors import UsageError
 EVAL = "eval.reward"
 """The metric of an evaluation that the bench makes at the end of each run."""
 LEAST_SEEDS = 3
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}\Z"
+"""Its runs are named after it."""
 _LOOKS = 2
 """A trial is judged after so many times the seeds at most."""
 _OPEN_TRIALS = 20
@@ -143,7 +144,7 @@ class Bench(Value):
     """A bench and its ledger: `rltui bench show --json`."""
 
     id: Annotated[str, Meta(pattern=r"^[a-z0-9]{8}\Z")]
-    name: Annotated[str, Meta(pattern=f"^{EXPERIMENT_NAME}\\Z")]
+    name: Annotated[str, Meta(pattern=NAME)]
     at: float
     by: str = ""
     request: ExperimentRequest
@@ -320,7 +321,9 @@ def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
             words = f"{_sign(gain)} than the best, within its noise ± {format_number(noise)}"
             return _over(bench, trial, "set aside", words if gain > -noise else "worse than the best")
         return _repeated(bench.with_trial(trial), trial.number, range(1, bench.seeds))
-    is_flat = not (stdev(trial.scores) and stdev(base.scores))  # no noise is seen: by chance, of rounded scores
+    is_flat = not (
+        stdev(trial.scores) and stdev(base.scores)
+    )  # no noise is seen: by chance, of rounded scores
     may_repeat = count < _LOOKS * bench.seeds
     if verdict.verdict == "better" and not (is_flat and may_repeat):
         return _over(bench.replace(best=trial.number), trial, "kept", "beats the best by more than the noise")

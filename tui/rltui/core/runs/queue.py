@@ -17,6 +17,7 @@ from rltui.base.values import Value
 from rltui.core import hints
 from rltui.core.experiment.request import ExperimentRequest
 from rltui.core.experiment.states import ENTRY_STATES, RETRYING, RUN_STATES, EntryState
+from rltui.core.runs.evals import EvalRequest
 from rltui.errors import UsageError
 
 QueueAction = Literal["pause", "resume", "remove", "retry", "move"]
@@ -81,6 +82,8 @@ class QueueEntry(QueueOptions):
     """Arguments of `rltui up` as somebody typed them, for display; none: it is a fork."""
     overrides: tuple[str, ...] = ()
     """The same for those after `--`."""
+    evals: tuple[EvalRequest, ...] = ()
+    """Evaluations that are queued with its first start."""
     array: str = ""
     """The job array that its first start becomes a task of, and the task's number."""
     told: str = ""

@@ -31,6 +31,7 @@ def run_settings_of(config: RunConfigReader) -> RunSettings:
         resume_keys=g.resume_keys,
         resume_elsewhere=("ckpt.output_dir", "resume.dir") if g.has_launchers else (),
         model_keys=("model", "model.name", "*.model.name", "*.vllm.model"),
+        seed_keys=("orchestrator.seed", "seed", "data.seed", "inference.vllm.seed", "inference.seed"),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rltui.core.config.batch import accumulation, batch_values
@@ -34,6 +35,9 @@ _SFT_DATA = frozenset({"seq_len", "batch_size", "micro_batch_size"})
 _SIGNS = ("seed", "inference.max_num_seqs", "data.min_chars", "data.max_chars", "data.give_up_frac")
 _ANSWER = "orchestrator.sampling.max_tokens"
 _CONCEPTS = (resources.files(__package__) / "data" / "concepts.toml").read_text(encoding="utf-8")
+
+_ENGINE = Path(__file__).parents[2] / "tinyrl"
+_GRADERS = tuple(str(_ENGINE / name) for name in ("language.py", "rollouts.py", "evaluation.py"))
 
 _REFUSALS = (
     r"^(?:[^\n:]*/)?(?P<what>(?:[\w.-]+\.toml|command line)(?::\d+:\d+)?: [^\n]+)$",
@@ -179,6 +183,7 @@ def _make(given: Given) -> Framework:
             preparation_steps=_preparation_steps,
             checkpoint_interval=partial(_CONFIG.sound_count, name="ckpt.interval"),
             resume_keys=("ckpt.resume_step",),
+            graders=_GRADERS,
         ),
         gpu_needs=GpuNeeds(engine=launch.engine),
         evaluation=evaluation_of(_CONFIG),

@@ -169,6 +169,7 @@ def _make(given: Given) -> Framework:
             output_dir=partial(config.sound_text, name=f"{ARGS}.output_dir"),
             max_steps=partial(config.sound_count, name=f"{ARGS}.max_steps"),
             checkpoint_interval=partial(config.sound_count, name=f"{ARGS}.save_steps"),
+            seed_keys=(f"{ARGS}.seed",),
         ),
         gpu_needs=GpuNeeds(
             count=lambda _: 2,  # inference and trainer cannot share one

@@ -185,13 +185,23 @@ class ProvenanceCollector:
 
     # --- versions and data, in a thread -------------------------------------------------------------------
 
+    def judging_files(self, files: ConfigFiles) -> tuple[Path, ...]:
+        """Files and folders on this machine that decide what a run is worth: graders, environments, data."""
+        leaves = [leaf for file in files.values() for leaf in _strings(file.data)]
+        homes = [home for home in (self.workspace, self._checkout_folder()) if home is not None]
+        homes += [home / "environments" for home in homes]
+        homes += self._programs().parent.glob("lib/python3*/site-packages")
+        modules = [
+            re.sub(r"[-.]", "_", name) for name in _environments(leaves) if _PACKAGE_NAME.fullmatch(name)
+        ]
+        places = (home / name for module in modules for home in homes for name in (f"{module}.py", module))
+        data = (path for _, path, kind in self._data_paths(leaves) if kind == "datasets")
+        found = dict.fromkeys((*map(Path, self.framework.run.graders), *places, *data))
+        return tuple(path for path in found if path.exists())
+
     def _versions_and_data(self, files: ConfigFiles) -> tuple[dict[str, str], dict[str, DataPrint]]:
         leaves = [leaf for file in files.values() for leaf in _strings(file.data)]
-        environments = [
-            value.partition("@")[0].rpartition("/")[2]
-            for key, value in leaves
-            if key.rpartition(".")[2] in _ENVIRONMENT_KEYS
-        ]
+        environments = _environments(leaves)
         programs = self._programs()
         models = self.framework.config.models
         names = (*packages.RECORDED, "rltui", *(models.packages if models is not None else ()), *environments)
@@ -216,6 +226,12 @@ class ProvenanceCollector:
         return folder or Path(OWN_PYTHON).parent
 
     def _fingerprints(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, DataPrint]]:
+        for value, path, kind in self._data_paths(leaves):
+            if (fingerprint := _fingerprint_of(path, value, kind)) is not None:
+                yield value, fingerprint
+
+    def _data_paths(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, Path, HubKind]]:
+        """Each value of a config that names data or a model, as a path, and which of both it is."""
         for key, value in dict.fromkeys(leaves):
             path = self.workspace / Path(value).expanduser()
             if "\0" in value or path.is_relative_to(self.output_dir) or self.workspace.is_relative_to(path):
@@ -227,12 +243,8 @@ class ProvenanceCollector:
             is_data = bool(_DATA_KEYS.intersection(re.split(r"[._]", key))) and (
                 segments[-1] in _NAME_KEYS or bool(_DATA_KEYS.intersection(segments[-1].split("_")))
             )
-            if not (path.suffix in _DATA_SUFFIXES or is_model or is_data):
-                continue
-            if (
-                fingerprint := _fingerprint_of(path, value, "models" if is_model else "datasets")
-            ) is not None:
-                yield value, fingerprint
+            if path.suffix in _DATA_SUFFIXES or is_model or is_data:
+                yield value, path, "models" if is_model else "datasets"
 
 
 def _overlaps(path: Path, folder: Path) -> bool:
@@ -251,6 +263,15 @@ def _strings(data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         for item in value if isinstance(value, list) else (value,):
             if isinstance(item, str) and item:
                 yield key, item
+
+
+def _environments(leaves: Sequence[tuple[str, str]]) -> list[str]:
+    """Names of the packages of environments that a config uses."""
+    return [
+        value.partition("@")[0].rpartition("/")[2]
+        for key, value in leaves
+        if key.rpartition(".")[2] in _ENVIRONMENT_KEYS
+    ]
 
 
 def _python_of(programs: Path) -> str:
