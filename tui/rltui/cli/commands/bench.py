@@ -60,8 +60,8 @@ REASON = argument("--reason", "TEXT", "why, for the ledger", default="")
         "bench rl.toml lr=1e-6,3e-6 batch_size=64,96 --metric reward --budget '20 trials' --plan",
         "bench rl.toml --trials ideas.toml --metric eval.reward --budget '8 gpu-hours' --no-wait",
     ),
-    epilog="The queue runs the trials, also after this command has ended. What beats the best by more than the"
-    " noise is kept, and later trials build on it. Ties, crashes and void trials are set aside.",
+    epilog="The queue runs the trials, also after this command has ended. What beats the best by more than"
+    " the noise is kept, and later trials build on it. Ties, crashes and void trials are set aside.",
     grammar=split_sweep,
 )
 def run(arguments: Arguments) -> int:
