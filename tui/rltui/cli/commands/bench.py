@@ -191,8 +191,8 @@ def show_list(arguments: Arguments) -> int:
 @command(
     "bench show",
     NAME,
-    exclusive(flag("--csv", "the ledger as CSV"), flag("--markdown", "the ledger as Markdown"), JSON),
-    examples=("bench show", "bench show rl-bench --markdown"),
+    exclusive(flag("--csv", "the ledger as CSV"), flag("--md", "the ledger as Markdown"), JSON),
+    examples=("bench show", "bench show rl-bench --md"),
 )
 def show(arguments: Arguments) -> int:
     from rltui.client.bench import advance_bench
@@ -201,7 +201,7 @@ def show(arguments: Arguments) -> int:
     head, *rows = ledger_rows(bench, time.time())
     if arguments.csv:
         print_csv(head, rows)
-    elif arguments.markdown:
+    elif arguments.md:
         lines = [head, ["---"] * len(head), *rows]
         print("\n".join(bench_notices(bench)), end="\n\n")
         print("\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines))
@@ -258,7 +258,7 @@ def stop(arguments: Arguments) -> int:
     YES,
     JSON,
     examples=("bench promote rl-bench --plan", "bench promote rl-bench --yes"),
-    epilog="`rltui promote RUN --undo` takes it back.",
+    epilog="`rltui promote RUN --undo` undoes it.",
 )
 def promote(arguments: Arguments) -> int:
     from rltui.client.bench import promotion

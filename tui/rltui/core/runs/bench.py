@@ -331,7 +331,8 @@ def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
     if may_repeat and is_promising:
         bench = _repeated(bench.with_trial(trial), trial.number, range(count, _LOOKS * bench.seeds))
         return _repeated(bench, base.number, range(len(base.runs), _LOOKS * bench.seeds))
-    return _over(bench, trial, "set aside", "no proven difference" if gain > 0 else "worse than the best")
+    is_worse = verdict.verdict == "worse"
+    return _over(bench, trial, "set aside", "worse than the best" if is_worse else "no proven difference")
 
 
 def _sign(gain: float) -> str:
