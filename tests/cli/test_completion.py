@@ -21,8 +21,8 @@ from rltui.cli.completion import candidates, is_path, sources
 from rltui.cli.overview import all_commands
 
 FREE = {
-    "ACCOUNT", "AGE", "COMMAND", "CONDITION", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID", "JOBS",
-    "KEY=VALUE", "KEY,…",
+    "ACCOUNT", "AGE", "BUDGET", "COMMAND", "CONDITION", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID",
+    "JOBS", "KEY=VALUE", "KEY,…",
     "LIMIT", "NAME", "NAME='COMMAND'", "NAMESPACE", "NUMBER", "NUMBER|none", "OPTION", "PATTERN", "PID",
     "PLACE", "QOS", "REVISION", "RULE", "SECONDS", "STEP", "TEXT", "URL", "USER/NAME", "WHEN", "WORD",
     "WORDS",

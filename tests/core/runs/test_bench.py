@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.request import ExperimentRequest
 from rltui.core.runs.bench import (
     Bench,
@@ -25,22 +27,23 @@ Draw = Callable[[Bench, int], float | None]
 """Score of a run of the trial of that number."""
 
 
-def bench(trials: int, budget: Budget | None = None, **fields: object) -> Bench:
+def bench(trials: int, budget: Budget | None = None, fields: dict[str, Any] | None = None) -> Bench:
     return Bench(
         id="abcdefgh",
         name="b",
         at=0.0,
+        by=Actor(kind="cli", user="ada", pid=1),
         request=ExperimentRequest(),
         folder="/outputs/b",
         surroundings=LaunchEnvironment(cwd="/"),
         metric="reward",
         budget=budget or Budget(trials=max(trials, 1)),
         trials=tuple(BenchTrial(number=n, edits={"k": str(n)} if n else {}) for n in range(trials + 1)),
-    ).replace(**fields)
+    ).replace(**(fields or {}))
 
 
-def facts(ended: dict[str, BenchRun] | None = None, now: float = 1.0, **files: str) -> BenchFacts:
-    return BenchFacts(now=now, ended=ended or {}, files=files)
+def facts(ended: dict[str, BenchRun] | None = None, **files: str) -> BenchFacts:
+    return BenchFacts(now=1.0, ended=ended or {}, files=files)
 
 
 def queued(state: Bench) -> Bench:
@@ -118,7 +121,7 @@ def test_a_baseline_that_crashes_ends_the_bench() -> None:
     [({"grader": "b@2"}, "was changed"), ({"grader": "a@2"}, "was written to"), ({"grader": ""}, "is gone")],
 )
 def test_a_grader_that_changes_voids_the_trial(files: dict[str, str], word: str) -> None:
-    state = queued(advance(bench(1, files={"grader": "a"}), facts(grader="a@1")))
+    state = queued(advance(bench(1, fields={"files": {"grader": "a"}}), facts(grader="a@1")))
     state = advance(state, facts(results(state, steady()), grader="a@1"))
     state = queued(state)
     done = advance(state, facts(results(state, steady(t1=0.2)), **files))
@@ -127,10 +130,10 @@ def test_a_grader_that_changes_voids_the_trial(files: dict[str, str], word: str)
 
 
 def test_nothing_starts_while_the_grader_differs_from_the_baseline() -> None:
-    state = queued(advance(bench(1, files={"grader": "a"}), facts(grader="a@1")))
+    state = queued(advance(bench(1, fields={"files": {"grader": "a"}}), facts(grader="a@1")))
     state = advance(state, facts(results(state, steady()), grader="b@2"))
     assert state.trials[0].state == "void"  # it ran meanwhile
-    state = bench(1, files={"grader": "a"})
+    state = bench(1, fields={"files": {"grader": "a"}})
     assert advance(state, facts(grader="b@2")).state == "blocked"
     assert advance(advance(state, facts(grader="b@2")), facts(grader="a@3")).state == "running"
 
@@ -147,9 +150,9 @@ def test_only_the_content_counts_where_a_time_is_missing() -> None:
         ({"budget": Budget(wall_s=0.5)}, "budget"),
     ],
 )
-def test_it_ends(fields: dict[str, object], reason: str) -> None:
+def test_it_ends(fields: dict[str, Any], reason: str) -> None:
     effects = {"t1": 0.2} if "target" in fields else {}
-    done = run_out(bench(5, **fields), steady(**effects))
+    done = run_out(bench(5, fields=fields), steady(**effects))
     assert reason in done.ended
     assert any(trial.why == f"not run: {done.ended}" for trial in done.trials)
 
@@ -174,6 +177,7 @@ DRAWS: dict[str, Callable[[random.Random], float]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("budget", [None, Budget(gpu_s=1.0)], ids=["20 trials", "no number of trials"])
 @pytest.mark.parametrize("name", DRAWS)
 def test_nothing_is_kept_by_chance(name: str, budget: Budget | None) -> None:
@@ -181,7 +185,7 @@ def test_nothing_is_kept_by_chance(name: str, budget: Budget | None) -> None:
     false_keeps = 0
     for seed in range(1000):
         rng = random.Random(seed)
-        done = run_out(bench(20, budget), lambda *_, rng=rng: DRAWS[name](rng))  # type: ignore[misc]
+        done = run_out(bench(20, budget), lambda *_, rng=rng: DRAWS[name](rng))
         false_keeps += any(trial.state == "kept" for trial in done.trials)
     assert false_keeps <= 50, false_keeps
 

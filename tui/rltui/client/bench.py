@@ -12,7 +12,6 @@ from pathlib import Path
 
 from rltui.base.text import join_words
 from rltui.client import creation
-from rltui.client.actor import actor
 from rltui.client.configured import configured
 from rltui.client.draft import plan_record
 from rltui.client.fork import request_like
@@ -36,6 +35,7 @@ from rltui.core.runs.evals import EvalRequest
 from rltui.core.runs.queue import QueueEntry, QueueOptions, RunQueue
 from rltui.core.runs.row import RunOrigin, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
+from rltui.services.actor import acting_as, actor
 from rltui.services.experiment.files import ControlFolder
 from rltui.services.fingerprints import content_print
 from rltui.services.metrics.store import SeriesReader
@@ -195,7 +195,7 @@ def stop_bench(name: str, reason: str = "") -> Bench:
     """End it: waiting trials are not run, queued runs are removed; a run that has started continues, and does
     not count.
     """
-    words = f"stopped by {actor()}" + (f": {reason}" if reason else "")
+    words = f"stopped by {actor().text}" + (f": {reason}" if reason else "")
 
     def stopped(bench: Bench) -> Bench:
         if bench.ended:
@@ -313,7 +313,7 @@ def _score(bench: Bench, row: RunRow) -> float | None:
 
 def _queued(bench: Bench, run: BenchRun) -> BenchRun:
     """Put it into the queue, unless it is there; where that is impossible, it has ended without a score."""
-    trial = next(trial for trial in bench.trials if run in trial.runs)
+    trial = bench.trial_of(run)
     seed = "" if run.seed == 0 else f"-s{run.seed}"
     name = f"{bench.name}-{trial.number}{seed}"
     edits = {bench.seed_key: str(bench.first_seed + run.seed)} if run.seed and bench.seed_key else {}
@@ -337,7 +337,8 @@ def _queued(bench: Bench, run: BenchRun) -> BenchRun:
             id=run.entry,
             evals=(EvalRequest(num_examples=bench.examples, when_done=True),) if bench.examples else (),
         )
-        commands.add_to_queue([request], bench.options, group=bench.name, around=bench.surroundings)
+        with acting_as(trial.by):
+            commands.add_to_queue([request], bench.options, group=bench.name, around=bench.surroundings)
     except (ConflictError, UsageError, ConfigError) as error:
         return run.replace(state="ended", name=name, why=error.title)
     return run.replace(state="queued", name=name)

@@ -51,7 +51,7 @@ LEDGER: View[BenchTrial] = View(
     columns=(
         Column("trial", lambda trial, _: str(trial.number), heading="#", is_right=True),
         Column("change", lambda trial, _: trial.change, least=14),
-        Column("who", lambda trial, _: trial.by, least=6, goes=4),
+        Column("who", lambda trial, _: trial.by.short if trial.by else "", least=6, goes=4),
         Column("score", _score_text, is_right=True),
         Column("difference", _difference_text, is_right=True, goes=2),
         Column("verdict", lambda trial, _: Cell(trial.state, _ROLES.get(trial.state))),

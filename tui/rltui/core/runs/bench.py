@@ -21,6 +21,7 @@ from msgspec import Meta
 from rltui.base.text import count_text, duration, format_number, join_words
 from rltui.base.times import parse_span
 from rltui.base.values import Value
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.request import ExperimentRequest
 from rltui.core.runs.queue import LaunchEnvironment, QueueOptions
 from rltui.core.runs.scores import ScoreVerdict, compare_scores
@@ -110,7 +111,7 @@ class BenchTrial(Value):
     """Knob name → value, on top of the trial that it is built on."""
     reason: str = ""
     """Why somebody proposed it, in their words."""
-    by: str = ""
+    by: Actor | None = None
     """Who added it."""
     base: int = 0
     """Number of the trial that was the best when it began, which it is built on and compared with."""
@@ -146,7 +147,7 @@ class Bench(Value):
     id: Annotated[str, Meta(pattern=r"^[a-z0-9]{8}\Z")]
     name: Annotated[str, Meta(pattern=NAME)]
     at: float
-    by: str = ""
+    by: Actor
     request: ExperimentRequest
     """Of the baseline."""
     folder: str
@@ -219,11 +220,12 @@ class Bench(Value):
 
     def with_run(self, run: BenchRun) -> Bench:
         """The bench with this run in place of the one of its entry."""
-        trials = (
-            trial.replace(runs=tuple(run if old.entry == run.entry else old for old in trial.runs))
-            for trial in self.trials
-        )
-        return self.replace(trials=tuple(trials))
+        trial = self.trial_of(run)
+        runs = tuple(run if old.entry == run.entry else old for old in trial.runs)
+        return self.with_trial(trial.replace(runs=runs))
+
+    def trial_of(self, run: BenchRun) -> BenchTrial:
+        return next(trial for trial in self.trials if any(old.entry == run.entry for old in trial.runs))
 
     def comparisons(self, trial: BenchTrial) -> float:
         """The number of trials that share the chance of a false keep, from where this one stands."""
