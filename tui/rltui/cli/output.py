@@ -48,21 +48,22 @@ def print_rows(
     *,
     head: Mapping[str, object] = MappingProxyType({}),
     keeps_last: bool = False,
+    is_limited: bool = False,
 ) -> None:
     """Print one document: fields of `head`, and the list `rows` under `name`, with the keys that `--fields`
     names. It is cut to `--limit`, else to `MOST_BYTES`; `left_out` says how many are missing.
 
-    `keeps_last`: the last rows are kept.
+    `keeps_last`: the last rows are kept. `is_limited`: `--limit` has been applied, to something else.
 
     Raises:
         UsageError: if no row has a key of `--fields`.
     """
-    plain_rows = _with_fields([_as_plain(row) for row in rows], arguments.fields)
+    plain_rows = with_fields([_as_plain(row) for row in rows], arguments.fields)
     if keeps_last:
         plain_rows.reverse()
     count = len(plain_rows)
     if arguments.limit is not None and not arguments.full:
-        count = min(count, arguments.limit)
+        count = count if is_limited else min(count, arguments.limit)
     elif not arguments.full:
         count = _fitting(plain_rows, MOST_BYTES // _parts - len(_encode(head)))
     shown = plain_rows[:count]
@@ -85,7 +86,12 @@ def _fitting(rows: Sequence[object], most_bytes: int) -> int:
     return len(rows)
 
 
-def _with_fields(rows: list[Any], fields: Sequence[str] | None) -> list[Any]:
+def with_fields(rows: list[Any], fields: Sequence[str] | None) -> list[Any]:
+    """The rows with these keys alone; all keys if there are none.
+
+    Raises:
+        UsageError: if no row has one of them.
+    """
     if not fields or not rows:
         return rows
     known_names = dict.fromkeys(name for row in rows for name in row)

@@ -58,13 +58,17 @@ def _spread_out(values: Sequence[Any]) -> Sequence[Any]:
     return [values[round(index * (len(values) - 1) / (_POINTS - 1))] for index in range(_POINTS)]
 
 
+def head_line(status: dict[str, Any]) -> str:
+    return f"{style(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
+
+
 def as_text(status: dict[str, Any], now: float | None = None, *, width: int | None = None) -> str:
     """The status for people: a line per component, below it what is long; a line for each other thing."""
     now = time.time() if now is None else now
     if problem := status.get("problem"):
         hint = f"    → {problem['hint']}\n" if problem["hint"] else ""
         return f"{status['experiment']} · {status_cell(status).text}\n  {problem['title']}\n{hint}"
-    head = f"{style(status['experiment'], 'head')} · {status['framework']} · {_progress(status)}"
+    head = head_line(status)
     name = name_if_needed(status["experiment"])
     lines = _head_lines(status, name)
     rows = [row for component in status["components"] for row in _component_rows(component, now, name)]

@@ -5,20 +5,27 @@ little: `rltui status` is measured beside the start of Python.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rltui.base.text import truncate
 from rltui.client import launch
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
+from rltui.core.experiment.cursor import Cursor, cursor_of
+from rltui.core.experiment.events import author_name
 from rltui.core.experiment.states import Reason
 from rltui.core.runs.state import FOLDER_DAMAGED, NO_ANSWER, Verdict
 from rltui.errors import RltuiError
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.journal import newest_entries
 from rltui.services.experiment.registry import BrokenExperiment
 from rltui.views.experiment import badge_of
 
 _AT_ONCE = 8
 """Experiments that are asked for their status."""
+_MOST_STATES, _BRIEF_CHARS = 10, 100
+"""Components that a brief status names; of more it counts the states. Characters of a text in it."""
 _LIST_TIMEOUT_S = 1.0
 """Timeout of one supervisor in a list of several."""
 
@@ -65,6 +72,28 @@ def row_of(
         else:
             verdict = _verdict_of_files(record) or Verdict("lost", _damage(error))
         return problem_row(record.name, record.output_dir, verdict, error)
+
+
+def brief(record: ExperimentRecord, status: Mapping[str, Any]) -> dict[str, Any]:
+    """What says how a run is doing, in at most 1 kB, for who asks often. `status`: its row."""
+    entries = newest_entries(record.control.journal_file)
+    states = {component["id"]: component["state"] for component in status["components"]}
+    concerns = status.get("progress", {}).get("concerns", ()) if status["alive"] else ()
+    document = {
+        "run": status["experiment"],
+        "state": status["state"],
+        "reason": status["reason"]["code"],
+        **{name: status[name] for name in ("step", "max_steps", "reward")},
+        "components": states if len(states) <= _MOST_STATES else Counter(states.values()),
+        "concerns": [concern.get("id") or concern["word"] for concern in concerns][:_MOST_STATES],
+        "actor": next((author_name(entry) for entry in reversed(entries) if author_name(entry)), None),
+        "cursor": str(cursor_of(entries[-1]) if entries else Cursor("events")),
+    }
+    if under_way := status.get("transaction"):
+        document["in_progress"] = truncate(under_way, _BRIEF_CHARS)
+    if problem := status.get("problem"):
+        document["problem"] = truncate(problem["title"], _BRIEF_CHARS)
+    return document
 
 
 def _verdict_of_files(record: ExperimentRecord) -> Verdict | None:

@@ -11,16 +11,16 @@ from typing import Any
 
 from rltui.base.text import count_text, duration
 from rltui.base.times import clock_text
-from rltui.cli.arguments import RUN, WATCH_S, interval_or_name, json_flag, limit_option, watch
+from rltui.cli.arguments import RUN, WATCH_S, interval_or_name, listing, watch
 from rltui.cli.choosing import choose, meant
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, command, flag
-from rltui.cli.output import print_json
-from rltui.cli.status_text import as_text, document, gist_of, print_status
+from rltui.cli.output import print_json, print_rows, with_fields
+from rltui.cli.status_text import as_text, document, gist_of, head_line, print_status
 from rltui.cli.table import room, view_lines
 from rltui.cli.terminal import InPlace, can_be_drawn_on, while_read
 from rltui.client import launch
-from rltui.client.statuses import problem_row, row_of, rows_of
+from rltui.client.statuses import brief, problem_row, row_of, rows_of
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.core import hints
 from rltui.core.experiment.states import Reason, component_badge
@@ -43,12 +43,15 @@ _STEPS_S = 60.0
     RUN,
     watch(interval_or_name),
     flag("--plain", "sentences instead of tables; with --watch, one per change"),
-    limit_option(f"without RUN: number of ended runs (default: {_ENDED_RUNS})"),
+    flag("--brief", "state, step, reward and concerns alone; with --json at most 1 kB"),
     flag("--all", "without RUN: all ended runs"),
-    json_flag("one JSON document on stdout; with --watch, one per line"),
+    *listing(
+        f"without RUN: number of ended runs (default: {_ENDED_RUNS})",
+        "one JSON document on stdout; with --watch, one per line",
+    ),
     examples=(
         "status",
-        "status demo --json",
+        "status demo --brief --json",
         "status demo -w 5",
     ),
 )
@@ -62,10 +65,12 @@ def show_status(arguments: Arguments) -> int:
     if interval_s is not None or arguments.plain:
         records = [target.record for target in meant(arguments)]
         return _watch(records, interval_s, arguments)
+    if arguments.brief:
+        return _print_brief(arguments)
     if arguments.run is not None:
-        return _print_one(_named_row(arguments), as_json=arguments.json)
+        return _print_one(_named_row(arguments), arguments)
     if not arguments.json and not arguments.all and (here := experiment_above(Path.cwd())) is not None:
-        return _print_one(row_of(here, timeout_s=CONNECT_TIMEOUT_S), as_json=False)
+        return _print_one(row_of(here, timeout_s=CONNECT_TIMEOUT_S), arguments)
     _print_runs(arguments)
     return 0
 
@@ -84,9 +89,25 @@ def _named_row(arguments: Arguments) -> dict[str, Any]:
         return problem_row(row.name, row.folder, Verdict(row.state, row.reason), problem)
 
 
-def _print_one(status: dict[str, Any], *, as_json: bool) -> int:
-    print_status(status, as_json=as_json)
+def _print_one(status: dict[str, Any], arguments: Arguments) -> int:
+    if arguments.fields:
+        print_json(with_fields([document(status)], arguments.fields)[0])
+    else:
+        print_status(status, as_json=arguments.json)
     return exit_code(status["state"], Reason.parse(status["reason"]))
+
+
+def _print_brief(arguments: Arguments) -> int:
+    """Print the least of the run that is named, else of all that live."""
+    records = [target.record for target in meant(arguments)]
+    rows = rows_of(records)
+    if not arguments.json:
+        print("\n".join(head_line(row) for row in rows))
+    else:
+        documents = with_fields(list(map(brief, records, rows)), arguments.fields)
+        print_json(documents[0] if arguments.run is not None else {"runs": documents})
+    codes = [exit_code(row["state"], Reason.parse(row["reason"])) for row in rows]
+    return codes[0] if arguments.run is not None else 0
 
 
 def _print_runs(arguments: Arguments) -> None:
@@ -103,7 +124,8 @@ def _print_runs(arguments: Arguments) -> None:
     shown = ended if arguments.all else ended[: arguments.limit or _ENDED_RUNS]
     ended_rows = rows_of([*broken, *shown])
     if arguments.json:
-        print_json({"runs": [*map(document, [*living_rows, *ended_rows])]})
+        documents = [*map(document, [*living_rows, *ended_rows])]
+        print_rows(arguments, "runs", documents, is_limited=True)
         return
     if not experiments:
         print(f"no runs yet; start one: {hints.UP}, or {hints.DEMO}")
