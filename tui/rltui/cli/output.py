@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -49,11 +50,13 @@ def print_rows(
     head: Mapping[str, object] = MappingProxyType({}),
     keeps_last: bool = False,
     is_limited: bool = False,
+    left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
     """Print one document: fields of `head`, and the list `rows` under `name`, with the keys that `--fields`
     names. It is cut to `--limit`, else to `MOST_BYTES`; `left_out` says how many are missing.
 
     `keeps_last`: the last rows are kept. `is_limited`: `--limit` has been applied, to something else.
+    `left_out`: how many other things, or further rows, are not among `rows`.
 
     Raises:
         UsageError: if no row has a key of `--fields`.
@@ -65,23 +68,33 @@ def print_rows(
     if arguments.limit is not None and not arguments.full:
         count = count if is_limited else min(count, arguments.limit)
     elif not arguments.full:
-        count = _fitting(plain_rows, MOST_BYTES // _parts - len(_encode(head)))
+        count = _fitting(plain_rows, room_bytes() - json_bytes(head))
     shown = plain_rows[:count]
     if keeps_last:
         shown.reverse()
     document = {**head, name: shown}
-    if missing := len(plain_rows) - count:
+    missing = Counter(left_out)
+    missing[name] += len(plain_rows) - count
+    if missing := +missing:
         words = (*arguments.command_name.split(), *arguments.typed_words)
-        document["left_out"] = {name: missing, "all": hints.ANSWER_FULL(answer=words)}
+        document["left_out"] = {**missing, "all": hints.ANSWER_FULL(answer=words)}
     print_json(document)
+
+
+def room_bytes() -> int:
+    """Bytes of the list in a document, unless more is asked for."""
+    return MOST_BYTES // _parts - _LEFT_OUT_BYTES
+
+
+def json_bytes(document: object) -> int:
+    return len(_encode(document).encode())
 
 
 def _fitting(rows: Sequence[object], most_bytes: int) -> int:
     """Number of rows that are printed in so many bytes; at least one."""
-    remaining = most_bytes - _LEFT_OUT_BYTES
     for number, row in enumerate(rows):
-        remaining -= len(_encode(row).encode()) + 2
-        if remaining < 0:
+        most_bytes -= json_bytes(row) + 2
+        if most_bytes < 0:
             return max(1, number)
     return len(rows)
 
@@ -126,16 +139,22 @@ def print_outcome(document: object, text: str, *, as_json: bool, is_compact: boo
         sys.stdout.write(text)
 
 
-def print_json_stream(head: Mapping[str, object], lines: Iterable[object]) -> None:
-    """Print one document while its lines are read: fields of `head`, then the list `lines`, row by row."""
+def print_json_stream(
+    head: Mapping[str, object], lines: Iterable[object], end: Callable[[], Mapping[str, object]] = dict
+) -> None:
+    """Print one document while its lines are read: fields of `head`, the list `lines`, row by row, and what
+    `end` returns after that.
+    """
     if _collected is not None:
-        print_json({**head, "lines": [*lines]})
+        rows = [*lines]
+        print_json({**head, "lines": rows, **end()})
         return
     opening = "".join(f"{_encode(key)}: {_encode(value)}, " for key, value in head.items())
     print(f'{{{opening}"lines": [', end="")
     for number, line in enumerate(lines):
         print(",\n" if number else "\n", _encode(line), sep="", end="")
-    print("\n]}")
+    closing = "".join(f", {_encode(key)}: {_encode(value)}" for key, value in end().items())
+    print(f"\n]{closing}}}")
 
 
 def _write(text: str) -> None:

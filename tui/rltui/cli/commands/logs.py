@@ -11,21 +11,22 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rltui.base.text import duration, size_text, unknown_name
-from rltui.base.times import Period
-from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, SINCE, UNTIL, json_flag, limit_option
+from rltui.base.times import Moment, Period
+from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, SINCE, UNTIL, listing
 from rltui.cli.choosing import Target, attempt_of, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.output import print_json, print_json_stream
+from rltui.cli.output import print_json, print_json_stream, print_rows
 from rltui.cli.table import TableColumn, print_table
 from rltui.cli.terminal import binary_output, while_read
 from rltui.core import hints
+from rltui.core.experiment.cursor import Cursor
 from rltui.core.logs.lines import Level, LineFilter, detect_level, parse_level
 from rltui.core.logs.period import LogPeriod
 from rltui.core.logs.query import compile_pattern
@@ -33,7 +34,8 @@ from rltui.core.logs.source import LogEntry
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import run_command
-from rltui.services.logs.tail import follow_lines, tail_lines
+from rltui.services.logs.cursors import log_cursor, unread_logs
+from rltui.services.logs.tail import ReadUntil, complete_end, follow_lines, tail_lines
 
 _DEFAULT_FOLLOWED_LINES = 20
 _DEFAULT_LINES = 1000
@@ -54,8 +56,6 @@ _BATCH_LINES = 500
     RUN,
     ATTEMPT,
     FOLLOW,
-    limit_option(f"only the newest lines (default: {_DEFAULT_LINES}; all, into a file)"),
-    flag("--full", f"all lines, not only the newest {_DEFAULT_LINES}"),
     flag("--all", "all attempts, not only the newest"),
     SINCE,
     UNTIL,
@@ -68,7 +68,10 @@ _BATCH_LINES = 500
         completes="log_levels",
     ),
     flag("--raw", "the bytes as printed, with colours, redraws and secrets"),
-    json_flag("one JSON document; with -f, one per line"),
+    *listing(
+        f"only the newest lines (default: {_DEFAULT_LINES}; all, into a file)",
+        "one JSON document; with -f, one line each",
+    ),
     examples=(
         "logs demo/trainer -f",
         "logs demo -c trainer --level warning --since 2h",
@@ -90,11 +93,17 @@ def logs(arguments: Arguments) -> int:
 def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
     record, components = target
     is_open = line_filter.is_open and not _has_period(arguments)
-    if arguments.all or len(components) > 1 or not (components or is_open):
+    if (
+        isinstance(arguments.since, Cursor)
+        or arguments.all
+        or len(components) > 1
+        or not (components or is_open)
+    ):
         return _search(target, arguments, line_filter)
     if not components:
         return _list(record, arguments)
-    path = _log_path(record, *attempt_of(components[0]))
+    entry = _log_entry(record, *attempt_of(components[0]))
+    path = Path(entry.path)
     if arguments.raw:
         return _pass_on(path, arguments)
     period = _period(arguments, _started_at(record, path)) if _has_period(arguments) else None
@@ -109,13 +118,13 @@ def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
                 else:
                     print(line, flush=True)
         return 0
-    lines, omitted_text = tail_lines(path, arguments.limit, line_filter, period), ""
-    if arguments.limit is None and is_open and not (arguments.full or _is_written_to_a_file()):
-        lines, omitted_text = _newest(path)
+    until, count, omitted_text = ReadUntil(), arguments.limit, ""
+    if count is None and is_open and not (arguments.full or (_is_written_to_a_file() and not arguments.json)):
+        count, omitted_text = _DEFAULT_LINES, _omitted(path)
+    lines = tail_lines(path, count, line_filter, period, until=until)
     if arguments.json:
-        head = {"path": str(path), "left_out": omitted_text}
-        print_json_stream(head, map(_line_document, lines))
-        return 0
+        head = {"path": str(path), "omitted": omitted_text}
+        return _print_document(arguments, head, map(_line_document, lines), [(entry, until)])
     if omitted_text:
         print(omitted_text, file=sys.stderr)
     size = _BATCH_LINES if is_open else 1
@@ -124,15 +133,39 @@ def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
     return 0
 
 
+def _print_document(
+    arguments: Arguments,
+    head: Mapping[str, object],
+    documents: Iterable[object],
+    ends: Sequence[tuple[LogEntry, ReadUntil]],
+) -> int:
+    """Print lines and the cursor after them: all as they are read with `--full`, or the newest."""
+
+    def end() -> dict[str, object]:
+        return {"cursor": str(log_cursor((entry, until.offset) for entry, until in ends))}
+
+    if arguments.full and not arguments.fields:
+        print_json_stream(head, documents, end)
+        return 0
+    rows, count = deque[object](maxlen=None if arguments.full else arguments.limit or _DEFAULT_LINES), 0
+    for document in documents:
+        rows.append(document)
+        count += 1
+    left_out = {"lines": count - len(rows)}
+    print_rows(arguments, "lines", rows, head={**head, **end()}, keeps_last=True, left_out=left_out)
+    return 0
+
+
 def _has_period(arguments: Arguments) -> bool:
-    return arguments.since is not None or arguments.until is not None
+    return isinstance(arguments.since, Moment) or arguments.until is not None
 
 
 def _period(arguments: Arguments, started_at: float) -> LogPeriod | None:
     """The lines that `--since` and `--until` choose of a log; `None` where neither is given."""
     if not _has_period(arguments):
         return None
-    return LogPeriod(Period(arguments.since, arguments.until), started_at or time.time())
+    since = arguments.since if isinstance(arguments.since, Moment) else None
+    return LogPeriod(Period(since, arguments.until), started_at or time.time())
 
 
 def _started_at(record: ExperimentRecord, path: Path) -> float:
@@ -142,13 +175,12 @@ def _started_at(record: ExperimentRecord, path: Path) -> float:
     return times.get(str(path), 0.0)
 
 
-def _newest(path: Path) -> tuple[Iterator[str], str]:
-    """The last lines, and what to say of earlier ones; nothing where these are all."""
-    lines = [*tail_lines(path, _DEFAULT_LINES + 1)]
-    if len(lines) <= _DEFAULT_LINES:
-        return iter(lines), ""
+def _omitted(path: Path) -> str:
+    """What to say of a log of which only the last lines are printed; empty where these are all."""
+    if len(deque(tail_lines(path, _DEFAULT_LINES + 1))) <= _DEFAULT_LINES:
+        return ""
     all_of_it = f"{_size(path.stat().st_size)}; --full prints all (or --limit, --grep, --level)"
-    return iter(lines[1:]), f"the newest {_DEFAULT_LINES} lines of {all_of_it}"
+    return f"the newest {_DEFAULT_LINES} lines of {all_of_it}"
 
 
 def _is_written_to_a_file() -> bool:
@@ -163,8 +195,8 @@ def _list(record: ExperimentRecord, arguments: Arguments) -> int:
 
     if any((arguments.follow, arguments.limit is not None, arguments.raw)):
         raise UsageError("which component's log?", hint=f"name it: {run_command(hints.LOGS_OF, record.name)}")
-    rows, documents, now = [], [], time.time()
-    for entry in all_logs(record):
+    rows, documents, now, entries = [], [], time.time(), all_logs(record)
+    for entry in entries:
         path = Path(entry.path)
         try:
             size_bytes = path.stat().st_size
@@ -176,7 +208,8 @@ def _list(record: ExperimentRecord, arguments: Arguments) -> int:
         attempt = "" if entry.attempt is None else str(entry.attempt)
         rows.append((entry.component, attempt, age, _size(size_bytes), entry.path))
     if arguments.json:
-        print_json({"logs": documents})
+        cursor = log_cursor((entry, complete_end(Path(entry.path))) for entry in entries)
+        print_rows(arguments, "logs", documents, head={"cursor": str(cursor)})
         return 0
     print_table(_LOGS, rows)
     if not rows:
@@ -200,21 +233,37 @@ def _search(target: Target, arguments: Arguments, line_filter: LineFilter) -> in
             "-f and --raw take one log",
             hint=f"name one: {run_command(hints.LOGS_OF, target.record.name)}",
         )
-    entries = _entries(target, arguments)
-    matches: Iterable[tuple[LogEntry, str]] = _matches(entries, line_filter, arguments)
-    if arguments.limit is not None or (line_filter.is_open and not arguments.full):
-        matches = deque(matches, maxlen=arguments.limit or _DEFAULT_LINES)
+    if isinstance(arguments.since, Cursor):
+        logs = _continued(target, arguments.since)
+    else:
+        logs = [(entry, None) for entry in _entries(target, arguments)]
+    ends = [(entry, ReadUntil()) for entry, _ in logs]
+    matches = _matches(logs, line_filter, arguments, ends)
     if arguments.json:
         documents = (
             {"component": entry.component, "attempt": entry.attempt} | _line_document(line)
             for entry, line in matches
         )
-        print_json_stream({}, documents)
-        return 0
-    width = max((len(entry.name) for entry in entries), default=0)
+        return _print_document(arguments, {}, documents, ends)
+    if arguments.limit is not None or (line_filter.is_open and not arguments.full):
+        matches = iter(deque(matches, maxlen=arguments.limit or _DEFAULT_LINES))
+    width = max((len(entry.name) for entry, _ in logs), default=0)
     for entry, line in matches:
         sys.stdout.write(f"{entry.name:<{width}}  {line}\n")
     return 0
+
+
+def _continued(target: Target, cursor: Cursor) -> list[tuple[LogEntry, int | None]]:
+    """The logs that a cursor is of, as far as they are meant, and the offsets of what is new in them.
+
+    Raises:
+        UsageError: if none of them is.
+    """
+    from rltui.services.logs.listing import all_logs
+
+    names = {attempt_of(component)[0] for component in target.components}
+    entries = [entry for entry in all_logs(target.record) if not names or entry.component in names]
+    return [*unread_logs(entries, cursor)]
 
 
 def _entries(target: Target, arguments: Arguments) -> list[LogEntry]:
@@ -245,12 +294,16 @@ def _no_attempt(component: str, attempt: int, attempts: Sequence[int | None]) ->
 
 
 def _matches(
-    entries: Iterable[LogEntry], line_filter: LineFilter, arguments: Arguments
+    logs: Iterable[tuple[LogEntry, int | None]],
+    line_filter: LineFilter,
+    arguments: Arguments,
+    ends: Iterable[tuple[LogEntry, ReadUntil]],
 ) -> Iterator[tuple[LogEntry, str]]:
-    for entry in entries:
+    """The lines of these logs from their offsets on. `ends`: how far each was read, in the end."""
+    for (entry, start), (_, until) in zip(logs, ends, strict=True):
         own_filter = LineFilter(line_filter.pattern, line_filter.level)
         period = _period(arguments, entry.started_at)
-        lines = tail_lines(Path(entry.path), None, own_filter, period)
+        lines = tail_lines(Path(entry.path), None, own_filter, period, start=start, until=until)
         yield from ((entry, line) for line in lines)
 
 
@@ -272,14 +325,15 @@ def _line_document(line: str) -> dict[str, Any]:
     return {"text": line, "level": detect_level(line)}
 
 
-def _log_path(record: ExperimentRecord, component: str, attempt: int | None) -> Path:
+def _log_entry(record: ExperimentRecord, component: str, attempt: int | None) -> LogEntry:
     control = record.control
     attempts = control.attempts(component)
     if not attempts:
-        return _other_log(record, component, attempt)
+        return LogEntry(component, None, str(_other_log(record, component, attempt)), 0.0)
     if attempt is not None and attempt not in attempts:
         raise _no_attempt(component, attempt, attempts)
-    return control.log_file(component, attempt or attempts[-1])
+    attempt = attempt or attempts[-1]
+    return LogEntry(component, attempt, str(control.log_file(component, attempt)), 0.0)
 
 
 def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Path:

@@ -14,14 +14,15 @@ from typing import Any
 
 from rltui.base.text import display_unit, duration, format_measured, format_number, join_words, steps_text
 from rltui.base.times import Moment, Period
-from rltui.cli.arguments import JSON, RUN, SINCE, UNTIL, limit_option, positive
+from rltui.cli.arguments import FIELDS, FULL, JSON, RUN, SINCE, UNTIL, limit_option, positive
 from rltui.cli.choosing import Target, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.dashboard import DASHBOARD, show_place
-from rltui.cli.output import print_csv, print_json
+from rltui.cli.output import json_bytes, print_csv, print_rows, room_bytes
 from rltui.cli.table import TableColumn, print_table, room, table_lines, width_of
 from rltui.client.series import current_series
 from rltui.core import hints
+from rltui.core.experiment.cursor import Cursor
 from rltui.core.experiment.dashboard import DashboardPlace
 from rltui.core.metrics.curve import curve_rows
 from rltui.core.metrics.selection import MetricLine, full_name, requested_lines
@@ -29,8 +30,11 @@ from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesSource
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import name_if_needed
+from rltui.services.metrics.store import SeriesReader
 
 _VISIBLE_ROWS = 20
+_TRIED_POINTS, _HEAD_BYTES = (1, 11), 1000
+"""Numbers of points by which their size in JSON is estimated; room for what is before the series."""
 _PLOT_ROWS = 8
 _WIDEST_PLOT = 100
 _LABEL_WIDTH = 9
@@ -90,6 +94,8 @@ class SeriesDocument:
         argument("--svg", "FILE", "write a drawing, with events marked", completes="files"),
         JSON,
     ),
+    FULL,
+    FIELDS,
     examples=(
         "metrics demo",
         "metrics demo reward kl --csv",
@@ -112,17 +118,15 @@ def _show(arguments: Arguments, target: Target) -> int:
             hint=f"looked in {record.run_dir}; the first step writes the first metrics",
         )
     name = name_if_needed(record.name)
-    lines = [*requested_lines(reader, arguments.metric, name, all_series=arguments.all)]
-    if arguments.since or arguments.until:
-        lines = _within(lines, Period(arguments.since, arguments.until))
+    is_continued = isinstance(arguments.since, Cursor)
+    source, since = (reader.after(arguments.since), None) if is_continued else (reader, arguments.since)
+    lines = [*requested_lines(source, arguments.metric, name, all_series=arguments.all)]
+    if is_continued:
+        lines = [line for line in lines if line.current or line.abandoned]
+    if since or arguments.until:
+        lines = _within(lines, Period(since, arguments.until))
     if arguments.json:
-        print_json(
-            {
-                "experiment": record.name,
-                "rewinds": [Rewind._asdict(rewind) for rewind in reader.rewinds()],
-                "series": [_document(line, arguments) for line in lines],
-            }
-        )
+        _print_json(record, reader, lines, arguments)
     elif arguments.csv:
         _print_csv(lines, arguments)
     elif arguments.plot:
@@ -151,16 +155,43 @@ def _within(lines: list[MetricLine], period: Period) -> list[MetricLine]:
 
 def _indices(count: int, arguments: Arguments, most: int | None = None) -> range:
     """Indices of what is printed of so many points: the newest always is."""
-    every = arguments.every or 1
-    start = (count - 1) % every if count else 0
-    last = arguments.limit if arguments.limit is not None else most
-    indices = range(start, count, every)
+    last = None if arguments.full else arguments.limit or most
+    indices = _every(count, arguments)
     return indices if last is None else indices[max(0, len(indices) - last) :]
 
 
-def _document(line: MetricLine, arguments: Arguments) -> SeriesDocument:
-    steps, times, values = _lists(line.current, _indices(len(line.current), arguments))
-    branches = (_lists(branch, range(len(branch))) for branch in line.abandoned)
+def _every(count: int, arguments: Arguments) -> range:
+    """Indices of every so many of the points, the newest among them."""
+    every = arguments.every or 1
+    return range((count - 1) % every if count else 0, count, every)
+
+
+def _print_json(
+    record: ExperimentRecord, reader: SeriesReader, lines: Sequence[MetricLine], arguments: Arguments
+) -> None:
+    """Print the newest points of each series: so many as asked for, else as a short document has room for."""
+    most = arguments.limit
+    if most is None and not arguments.full:
+        few, some = (
+            json_bytes([_document(line, arguments, count) for line in lines]) for count in _TRIED_POINTS
+        )
+        point_bytes = (some - few) / (_TRIED_POINTS[1] - _TRIED_POINTS[0])
+        most = max(1, int((room_bytes() - _HEAD_BYTES - few) / (point_bytes or 1)))
+    documents = [_document(line, arguments, most) for line in lines]
+    printed = sum(len(document.values) for document in documents)
+    head = {
+        "experiment": record.name,
+        "cursor": str(reader.cursor),
+        "rewinds": [Rewind._asdict(rewind) for rewind in reader.rewinds()],
+    }
+    left_out = {"points": sum(len(_every(len(line.current), arguments)) for line in lines) - printed}
+    print_rows(arguments, "series", documents, head=head, is_limited=True, left_out=left_out)
+
+
+def _document(line: MetricLine, arguments: Arguments, most: int | None = None) -> SeriesDocument:
+    """`most`: number of points of a branch, the newest."""
+    steps, times, values = _lists(line.current, _indices(len(line.current), arguments, most))
+    branches = (_lists(branch, _indices(len(branch), arguments, most)) for branch in line.abandoned)
     return SeriesDocument(
         source=line.key.source,
         name=line.key.name,

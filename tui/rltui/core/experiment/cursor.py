@@ -37,12 +37,12 @@ class Cursor(NamedTuple):
             UsageError: if it is of another kind.
         """
         if self.kind != kind:
-            raise UsageError(f"a cursor of {self.kind}, not of {kind}: {self}", hint=_NEXT)
+            raise self.lost(f"a cursor of {self.kind}, not of {kind}")
         return self
 
     def lost(self, what: str, hint: str = _NEXT) -> UsageError:
         """The error for a cursor whose place is not there."""
-        return UsageError(f"{what}: {self}", hint=hint)
+        return UsageError(f"{what}: {self}", hint=hint, code="cursor_lost")
 
 
 def parse_cursor(text: str) -> Cursor | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from threading import Event
@@ -24,15 +26,24 @@ CHUNK_BYTES = 1024 * 1024
 _FOLLOW_INTERVAL_S = 0.1
 
 
+@dataclass(slots=True)
+class ReadUntil:
+    offset: int = 0
+    """Offset after the last complete line that was read."""
+
+
 def tail_lines(
     path: Path,
     count: int | None = None,
     line_filter: LineFilter | None = None,
     period: LogPeriod | None = None,
+    *,
+    start: int | None = None,
+    until: ReadUntil | None = None,
 ) -> Iterator[str]:
     """Yield the last `count` lines that pass, or all of them, oldest first, sanitised and without colour.
 
-    `period`: only lines in it.
+    `period`: only lines in it. `start`: the offset to read from. `until`: says in the end how far that was.
 
     Without a filter the cost depends on `count`, with one the complete file is read. All lines are yielded as
     they are read, in memory that does not depend on the file.
@@ -40,17 +51,22 @@ def tail_lines(
     Raises:
         RltuiError: The file does not exist or cannot be read.
     """
-    line_filter = line_filter or LineFilter()
+    line_filter, until = line_filter or LineFilter(), until or ReadUntil()
     if line_filter.pattern is not None and line_filter.level is None and period is None:
-        scan = FileScan(path, Query(line_filter.pattern, line_filter.pattern.pattern))
+        query = Query(line_filter.pattern, line_filter.pattern.pattern)
+        scan = FileScan(path, query, start=start or 0)
         matches = (hit.text for hits in scan.batches() for hit in hits)
         yield from map(without_secrets, matches if count is None else deque(matches, maxlen=count))
+        until.offset = complete_end(path, scan.size)
         return
-    with closing(_LineStream(path, count, line_filter, period)) as stream:
+    with closing(_LineStream(path, count, line_filter, period, start)) as stream:
         if count is None:
-            yield from map(without_secrets, chain(stream.drain(), stream.finish()))
+            yield from map(without_secrets, stream.drain())
+            until.offset = stream.position
+            yield from map(without_secrets, stream.finish())
         else:
             lines = deque(stream.drain(), maxlen=count)
+            until.offset = stream.position
             lines.extend(stream.finish())
             yield from map(without_secrets, lines)
 
@@ -83,10 +99,17 @@ class _LineStream:
     """Accepted lines of a growing file, starting early enough to yield `count` of them."""
 
     def __init__(
-        self, path: Path, count: int | None, line_filter: LineFilter, period: LogPeriod | None
+        self,
+        path: Path,
+        count: int | None,
+        line_filter: LineFilter,
+        period: LogPeriod | None,
+        start: int | None = None,
     ) -> None:
-        offset = 0
-        if period is not None:
+        offset = start or 0
+        if start is not None:
+            pass
+        elif period is not None:
             offset = _offset_of_period(path, period)
         elif count is not None and line_filter.is_open:
             offset = _offset_from_end(path, count)
@@ -94,6 +117,11 @@ class _LineStream:
         if self._lines.problem or not path.exists():
             raise RltuiError(f"cannot read {path}", details=(self._lines.problem or "no such file",))
         self._filter, self._period = line_filter, period
+
+    @property
+    def position(self) -> int:
+        """Offset after the last complete line that was read."""
+        return self._lines.position
 
     def drain(self) -> Iterator[str]:
         """Yield complete lines up to the present end of the file."""
@@ -113,6 +141,19 @@ class _LineStream:
             is_within = self._period is None or self._period.holds(text)
             if self._filter.accepts(text) and is_within:
                 yield text
+
+
+def complete_end(path: Path, size: int | None = None) -> int:
+    """Offset after the last newline among the first `size` bytes of a file, or all."""
+    with suppress(OSError), path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END) if size is None else size
+        while size:
+            start = max(0, size - CHUNK_BYTES)
+            file.seek(start)
+            if newline := file.read(size - start).rfind(b"\n") + 1:
+                return start + newline
+            size = start
+    return 0
 
 
 def _offset_of_period(path: Path, period: LogPeriod) -> int:

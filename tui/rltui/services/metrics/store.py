@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import struct
 import uuid
@@ -22,6 +23,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from rltui.core.experiment.cursor import Cursor
 from rltui.core.logs.source import LogChange
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesKey
 from rltui.errors import RltuiError
@@ -30,6 +32,11 @@ from rltui.services.metrics.store_index import FIXED, INDEX, Index, IndexFile, T
 from rltui.services.own_files import FileLock, open_own
 
 logger = logging.getLogger(__name__)
+
+_ID_CHARS = 8
+"""Characters of the id of a store in a cursor."""
+_COUNT = re.compile(r"([0-9a-f]{1,8})-([0-9a-f]{1,12})")
+"""Number of a table, and of rows, in a cursor."""
 
 _ABSENT_BITS = 0x7FF4_0072_6C74_7569
 """A NaN that no program computes: the row has no value of that name."""
@@ -95,6 +102,30 @@ class SeriesReader:
     def keys(self) -> tuple[SeriesKey, ...]:
         return tuple(sorted(self._columns))
 
+    @property
+    def cursor(self) -> Cursor:
+        """The cursor after all that is there, as of the last poll."""
+        index = self._file.index
+        rows = (f"{number:x}-{count:x}" for number, count in sorted(index.rows.items()))
+        return Cursor("metrics", ",".join([index.id[:_ID_CHARS], *rows]))
+
+    def after(self, cursor: Cursor) -> NewPoints:
+        """The points that were added after a cursor.
+
+        Raises:
+            UsageError: if it is of another store: another run's, or of before a start from the beginning.
+        """
+        id_, *counts = cursor.of_kind("metrics").fields.split(",")
+        matches = [_COUNT.fullmatch(count) for count in counts]
+        if id_ != self._file.index.id[:_ID_CHARS] or not all(matches):
+            raise cursor.lost("the cursor is of other metrics, or of before a start from step 0")
+        return NewPoints(self, {int(match[1], 16): int(match[2], 16) for match in matches if match})
+
+    def read_after(self, key: SeriesKey, counts: Mapping[int, int]) -> Series:
+        """The points of a series after the first rows of its table. `counts`: number of a table → of rows."""
+        table, _ = self._columns[key]
+        return self._read_rows(key, counts.get(table.number, 0)) or Series()
+
     def prepare(self, keys: Iterable[SeriesKey]) -> None:
         """Does nothing: series are read from the disk on request."""
 
@@ -109,20 +140,41 @@ class SeriesReader:
         """
         if key not in self._columns:
             return Series()
-        table, column = self._columns[key]
+        table, _ = self._columns[key]
         known_count, known_rows = self._read_until.get(key, (0, 0))
         first = known_rows if start == known_count else 0
-        rows, points = self._file.index.rows.get(table.number, 0), Series()
+        points = self._read_rows(key, first)
+        if points is None:
+            return Series()
+        rows = self._file.index.rows.get(table.number, 0)
+        self._read_until[key] = (len(points) + (known_count if first else 0), rows)
+        return points if first else points.tail(start)
+
+    def _read_rows(self, key: SeriesKey, first: int) -> Series | None:
+        """The points in the rows of its table from the number `first` on; `None` if they cannot be read."""
+        (table, column), points = self._columns[key], Series()
+        rows = self._file.index.rows.get(table.number, 0)
         try:
             for data in _chunks(table.path(self._folder), table.row_bytes, first, rows):
                 _append_column(data, FIXED + len(table.names), column, points)
         except FileNotFoundError:
-            return Series()  # the store was replaced or removed since the last poll: the next one says so
+            return None  # the store was replaced or removed since the last poll: the next one says so
         except OSError as error:
             logger.warning("cannot read %s: %s", table.path(self._folder), error.strerror)
-            return Series()
-        self._read_until[key] = (len(points) + (known_count if first else 0), rows)
-        return points if first else points.tail(start)
+            return None
+        return points
+
+
+class NewPoints:
+    """The series of a run as if they began after so many rows of each table."""
+
+    def __init__(self, reader: SeriesReader, counts: Mapping[int, int]) -> None:
+        self._reader, self._counts = reader, counts
+        self.poll, self.keys = reader.poll, reader.keys
+        self.rewinds, self.prepare = reader.rewinds, reader.prepare
+
+    def read(self, key: SeriesKey, start: int = 0) -> Series:
+        return self._reader.read_after(key, self._counts).tail(start)
 
 
 def _chunks(path: Path, row_bytes: int, first: int, end: int) -> Iterator[bytes]:
