@@ -79,16 +79,9 @@ def test_logs_are_searched(experiment: None, cli: CommandLine, words: list[str],
 
 
 def test_what_is_found_is_one_document(experiment: None, cli: CommandLine) -> None:
-    assert cli.json("logs", "--all", "--grep", "CUDA") == {
-        "lines": [
-            {
-                "component": "server",
-                "attempt": 1,
-                "text": "12:00:03   ERROR CUDA out of memory",
-                "level": "error",
-            }
-        ]
-    }
+    text = "12:00:03   ERROR CUDA out of memory"
+    line = {"component": "server", "attempt": 1, "text": text, "level": "error"}
+    assert cli.json("logs", "--all", "--grep", "CUDA")["lines"] == [line]
     document = cli.json("logs", "-c", "trainer#1", "--limit", "1")
     assert document["lines"] == [{"text": "12:00:02    INFO step 2", "level": "info"}]
     assert document["path"].endswith("output.log")
@@ -122,7 +115,7 @@ def test_of_a_long_log_the_newest_lines_are_shown(
     text, note = capsys.readouterr()
     assert (text.splitlines()[0], len(text.splitlines())) == ("line 500", 1000)
     assert note.startswith("the newest 1000 lines of 14 KiB; --full prints all")
-    assert cli.json("logs", "-c", "trainer")["left_out"] == note.rstrip()
+    assert cli.json("logs", "-c", "trainer")["omitted"] == note.rstrip()
     with Path("all").open("w") as file, contextlib.redirect_stdout(file):
         assert main(["logs", "-c", "trainer"]) == 0
     assert (len(Path("all").read_text().splitlines()), capsys.readouterr().err) == (1500, "")
@@ -130,6 +123,33 @@ def test_of_a_long_log_the_newest_lines_are_shown(
         assert main(["logs", "-c", "trainer", *words]) == 0
         text, note = capsys.readouterr()
         assert (len(text.splitlines()), note) == (count, "")
+
+
+def test_a_cursor_continues_where_an_answer_ended(experiment: None, cli: CommandLine) -> None:
+    components = Path("out/.rltui/components")
+    newest, cursor = components / "trainer/attempt-2/output.log", cli.json("logs", "-c", "trainer")["cursor"]
+    of_all = cli.json("logs")["cursor"]
+
+    def new(*words: str) -> list[str]:
+        return [line["text"] for line in cli.json("logs", "--since", *words)["lines"]]
+
+    assert new(cursor) == []
+    with newest.open("a") as file:
+        file.write("one\nunfin")
+    assert new(cursor) == ["one", "unfin"]
+    with newest.open("a") as file:
+        file.write("ished\n")
+    later = cli.json("logs", "--since", cursor, "--grep", "one")["cursor"]
+    (components / "trainer/attempt-3").mkdir()
+    (components / "trainer/attempt-3/output.log").write_text("again\n")
+    assert new(cursor, "-c", "trainer") == ["one", "unfinished", "again"]
+    assert new(later) == ["again"], "the attempt that began since"
+    assert new(of_all) == ["one", "unfinished", "again"]
+    assert cli("logs", "--since", later) == "trainer#3  again\n"
+    assert "the cursor is of other logs" in cli("logs", "-c", "server", "--since", cursor, code=2)
+    assert "a cursor of events, not of logs" in cli("logs", "--since", "events@", code=2)
+    newest.write_text("another\n")
+    assert "trainer#2 was truncated or replaced" in cli("logs", "--since", cursor, code=2)
 
 
 TIMED = """\

@@ -78,6 +78,19 @@ def test_json_has_what_a_resume_left_behind(cli: CommandLine) -> None:
     assert [branch["steps"] for branch in series["abandoned"]] == [[29, 30]]
 
 
+def test_a_cursor_leaves_the_rows_that_are_new(record: ExperimentRecord, cli: CommandLine) -> None:
+    cursor = cli.json("metrics", "loss", "--limit", "1")["cursor"]
+    assert cli.json("metrics", "--since", cursor)["series"] == []
+    writer = SeriesWriter(record.control.series)  # as a supervisor that was started again
+    for step in (31, 32):
+        writer.add("trainer", {"loss/mean": step, "optim/lr": 1.0}, at=2e9 + step, step=step)
+        writer.flush()
+    document = cli.json("metrics", "loss", "reward", "--since", cursor, "--fields", "label,steps")
+    assert document["series"] == [{"label": "loss", "steps": [31, 32]}]
+    assert cli.json("metrics", "--since", document["cursor"])["series"] == []
+    assert "the cursor is of other metrics" in cli("metrics", "--since", "metrics@0,1-1", code=2)
+
+
 @pytest.mark.usefixtures("record")
 def test_drawn_between_the_lines(cli: CommandLine) -> None:
     out = cli("metrics", "loss", "lr", "--plot")

@@ -39,6 +39,7 @@ def test_lists_import_little(own_user: Path, tmp_path: Path) -> None:
     assert main(["status"]) == 0  # what is found out now is kept
     assert main(["runs"]) == 0
     assert not imported("status", "--json") & (_HEAVY | {"sqlite3"})
+    assert not imported("status", "a", "--brief", "--json") & (_HEAVY - {"logging"} | {"sqlite3", "msgspec"})
     assert not imported("runs", "--json") & (_HEAVY - {"logging"})
 
 

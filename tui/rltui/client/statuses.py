@@ -18,7 +18,6 @@ from rltui.core.experiment.states import Reason
 from rltui.core.runs.state import FOLDER_DAMAGED, NO_ANSWER, Verdict
 from rltui.errors import RltuiError
 from rltui.services.experiment.files import ExperimentRecord
-from rltui.services.experiment.journal import newest_entries
 from rltui.services.experiment.registry import BrokenExperiment
 from rltui.views.experiment import badge_of
 
@@ -76,6 +75,8 @@ def row_of(
 
 def brief(record: ExperimentRecord, status: Mapping[str, Any]) -> dict[str, Any]:
     """What says how a run is doing, in at most 1 kB, for who asks often. `status`: its row."""
+    from rltui.services.experiment.journal import newest_entries  # logging takes 15 ms
+
     entries = newest_entries(record.control.journal_file)
     states = {component["id"]: component["state"] for component in status["components"]}
     concerns = status.get("progress", {}).get("concerns", ()) if status["alive"] else ()
@@ -83,7 +84,9 @@ def brief(record: ExperimentRecord, status: Mapping[str, Any]) -> dict[str, Any]
         "run": status["experiment"],
         "state": status["state"],
         "reason": status["reason"]["code"],
-        **{name: status[name] for name in ("step", "max_steps", "reward")},
+        "step": status["step"],
+        "max_steps": status["max_steps"],
+        "reward": None if status["reward"] is None else round(status["reward"], 4),
         "components": states if len(states) <= _MOST_STATES else Counter(states.values()),
         "concerns": [concern.get("id") or concern["word"] for concern in concerns][:_MOST_STATES],
         "actor": next((author_name(entry) for entry in reversed(entries) if author_name(entry)), None),
