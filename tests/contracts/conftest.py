@@ -23,6 +23,8 @@ PATIENCE = ("checking the config with the framework's own validators", "updating
 ROOM = re.compile(r'[\d.]+ [GT]iB free: room for [\d,]+ more|(?<="free_bytes":) ?\d+|(?<="fits":) ?\d+')
 AGE = re.compile(r"⚠ \S+ old([^─\n]*)─*")
 """With the border behind it, whose length depends on the digits."""
+STORE = re.compile(r"metrics@[0-9a-f]{8}")
+"""The id of a store of metrics that was made of the recorded files."""
 OUTSIDE = ("CUDA", "HF_")
 
 
@@ -58,7 +60,7 @@ class RecordedBox:
         """Without the path of its root, the boot, the room on this disk, and spaces at the ends of lines."""
         wrapped = r"\s*".join(map(re.escape, str(self.root)))
         text = re.sub(wrapped, "BOX", text).replace(REPOSITORY, "REPOSITORY").replace(boot_identity(), BOOT)
-        text = AGE.sub(r"⚠ old\1─", ROOM.sub("0", text))
+        text = STORE.sub("metrics@STORE", AGE.sub(r"⚠ old\1─", ROOM.sub("0", text)))
         return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
 
 
