@@ -41,9 +41,7 @@ _ERRORS: Mapping[str, ReasonCode] = {
     ),
     "unknown_knob": ReasonCode("no knob has that name", "list them", hints.KNOBS_ALL),
     "conflict": ReasonCode("something else has what is needed", "follow the hint"),
-    "unknown_knob": ReasonCode("no knob has that name", "list them: rltui knobs --all"),
     "cursor_lost": ReasonCode("the place that --since names is not there", "ask without --since once"),
-    "conflict": ReasonCode("something else holds what is needed", "follow the hint"),
     "file_changed": ReasonCode("a config file has changed since it was read", "read it again, then repeat"),
     "port_taken": ReasonCode(
         "another process uses the port", "end that process, or change the port", hints.RESTART_KILLED, True
