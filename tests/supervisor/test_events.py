@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.api import Alert
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.layout import ComponentSpec, Restart
@@ -43,6 +44,7 @@ class JournaledComponent:
     spec: ComponentSpec = field(default_factory=lambda: ComponentSpec(id="trainer", command=("x",)))
     attempt: int | None = 1
     pid: int | None = 4711
+    actor: Actor | None = None
     now: float = 1000.0
 
     def __post_init__(self) -> None:

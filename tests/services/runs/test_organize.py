@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from tests.fakes.past_run import write_finished_run
 
+from rltui.core.experiment.actor import Actor
 from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
+from rltui.services.actor import acting_as
 from rltui.services.experiment.files import ControlFolder, list_dir
+from rltui.services.experiment.journal import read_journal
 from rltui.services.experiment.registry import find_experiment, name_if_needed
 from rltui.services.own_files import FileLock
 from rltui.services.runs import catalog, organize
@@ -56,6 +59,22 @@ def test_words_are_in_the_sheet_and_in_the_index(index: RunIndex) -> None:
         with pytest.raises(UsageError, match="is not a valid tag"):
             change_run(index, row, RunChange(add_tags=(tag,)))
     assert find_run(index, "a").tags == ("baseline", "y")
+
+
+def test_the_journal_of_the_run_has_who_changed_it(index: RunIndex) -> None:
+    row = find_run(index, "a")
+    journal = ControlFolder(Path(row.folder)).journal_file
+    journal.touch()
+    night = Actor(kind="agent", user="ada", name="night-1", pid=7)
+    with acting_as(night):
+        row = change_run(index, row, RunChange(add_tags=("x",), remove_tags=("y",), is_archived=True))
+        row = change_run(index, row, RunChange(is_trashed=True))
+    row = change_run(index, row, RunChange(note="higher lr", is_trashed=False))
+    entries = read_journal(journal)
+    assert [(entry.text, entry.by == night) for entry in entries] == [
+        ("tags +x -y; archived", True), ("moved to the trash", True),
+        ("note of the run: higher lr", False), ("restored from the trash", False),
+    ]  # fmt: skip
 
 
 def test_a_run_is_renamed_in_its_folder_on_the_list_and_in_the_index(index: RunIndex, tmp_path: Path) -> None:

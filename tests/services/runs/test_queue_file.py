@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rltui import paths
+from rltui.core.experiment.actor import Actor
 from rltui.core.runs.queue import QueueEntry
+from rltui.services.actor import acting_as, requester
 from rltui.services.runs.queue_file import change_queue, read_queue
 
 pytestmark = pytest.mark.usefixtures("own_user")
@@ -28,6 +30,18 @@ def test_many_add_at_once_and_none_is_lost() -> None:
     assert paths.queue_file().stat().st_mode & 0o077 == 0
     journal = (paths.queue_folder() / "journal.jsonl").read_text().splitlines()
     assert {json.loads(line)["text"] for line in journal} == {f"r{number} was added" for number in range(24)}
+
+
+def test_the_journal_says_who_changed_the_queue_and_for_whom_the_scheduler_did() -> None:
+    night = Actor(kind="agent", user="ada", name="night-1", pid=7)
+    change_queue(lambda queue: queue.with_entries([added(1).replace(by=night)]))
+    entry = read_queue().entries[0].replace(state="running")
+    change_queue(lambda queue: queue.with_entry(entry), author=requester)
+    with acting_as(night.replace(name="night-2")):
+        change_queue(lambda queue: queue.with_entries([]))
+    journal = (paths.queue_folder() / "journal.jsonl").read_text().splitlines()
+    authors = [json.loads(line)["by"]["name"] for line in journal]
+    assert authors == ["", "night-1", "night-2"]
 
 
 def test_what_is_refused_changes_nothing() -> None:

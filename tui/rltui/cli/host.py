@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 
 from rltui import paths, settings
-from rltui.base.interpreter import ACTOR, AGENT
 from rltui.cli.arguments import KEYMAP, KEYMAP_VARIABLE
 from rltui.cli.command import load
 from rltui.client.transports.remote_machine import RemoteMachine, host_of
@@ -41,7 +40,7 @@ def run_on_host(name: str, argv: Sequence[str]) -> int:
 
 def _run(host: RemoteMachine, argv: Sequence[str]) -> int:
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    command = host.running([host.rltui, *argv], terminal=terminal, env=_identity())
+    command = host.running([host.rltui, *argv], terminal=terminal, env=actor().variables)
     sys.stdout.flush()
     interrupts: list[int] = []
     previous_handler = signal.signal(
@@ -60,12 +59,6 @@ def _run(host: RemoteMachine, argv: Sequence[str]) -> int:
     if code == _NO_CONNECTION and host.is_ssh:
         raise RltuiError(f"cannot reach {host.name}", hint=f"check that `ssh {host.name}` works")
     return code if code >= 0 else 128 - code
-
-
-def _identity() -> dict[str, str]:
-    """The variable by which the rltui there knows whose command it runs; none for a person without a name."""
-    own = actor()
-    return {AGENT if own.is_agent else ACTOR: own.name} if own.name else {}
 
 
 def _show(host: RemoteMachine, argv: Sequence[str]) -> int:

@@ -22,6 +22,7 @@ from rltui.client.queue.commands import START, START_TIMEOUT_S, is_scheduler_run
 from rltui.core.runs.queue import QueueEntry, RunQueue
 from rltui.errors import ConflictError, RltuiError
 from rltui.scheduler.queue_scheduler import START_ENTRY, QueueScheduler, start_entry
+from rltui.services.actor import requester
 from rltui.services.installation import SETTLED_S, LoadedCode
 from rltui.services.own_files import FileLock, file_fingerprint, make_folder
 from rltui.services.runs.queue_file import change_queue, read_queue, scheduler_lock
@@ -154,7 +155,7 @@ def _give_up(lock: FileLock) -> None:
             lock.release()
         return queue
 
-    change_queue(release)
+    change_queue(release, author=requester)
 
 
 if __name__ == "__main__":

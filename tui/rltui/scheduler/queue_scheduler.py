@@ -27,6 +27,7 @@ from rltui.core.runs.queue import Outcome, QueueEntry, RunQueue, decide, is_kept
 from rltui.core.runs.row import RunMetadata
 from rltui.errors import ExitCode, RltuiError
 from rltui.scheduler.stop_rules import StopRules
+from rltui.services.actor import requester
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.experiment.registry import find_experiment
 from rltui.services.fingerprints import Fingerprints
@@ -128,7 +129,9 @@ class QueueScheduler:
             self._end(entry)
 
     def _change(self, change: Callable[[RunQueue], RunQueue]) -> None:
-        self.queue = change_queue(change, fallback=self.queue if self.queue.entries else None)
+        self.queue = change_queue(
+            change, fallback=self.queue if self.queue.entries else None, author=requester
+        )
 
     def _replace(self, entry: QueueEntry, change: Callable[[QueueEntry], QueueEntry]) -> None:
         """Change the entry, if it is still in the state that we have seen."""
@@ -238,7 +241,7 @@ class QueueScheduler:
             process = subprocess.Popen(
                 command,
                 cwd=paths.queue_folder(),
-                env={**ours, **own_variables},
+                env={**ours, **own_variables, **({} if entry.by is None else entry.by.variables)},
                 stdin=stdin_file,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr_file,

@@ -66,7 +66,8 @@ class Commands:
         else:
             for name in (*intent.waiting, *intent.backoff):
                 if name in runners and not runners[name].spec.is_manual:
-                    runners[name].start(automatic=True)
+                    with acting_as(intent.actors.get(name)):
+                        runners[name].start(automatic=True)
 
     # --- what is in hand ----------------------------------------------------------------------------------
 
@@ -223,7 +224,8 @@ class Commands:
                     if runner.lifecycle != lifecycle:
                         return
                     refuse_blocked(plan)
-                    self._transactions.start(plan, request, automatic=True)
+                    with acting_as(runner.actor):
+                        self._transactions.start(plan, request, automatic=True)
             except RltuiError as error:
                 runner.give_up(f"not restarted: {str(error).replace(chr(10), ' ')}")
             return

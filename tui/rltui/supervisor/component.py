@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from rltui.base.tasks import Signal, spawn
 from rltui.base.text import duration
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.layout import ComponentSpec, Ready
 from rltui.core.experiment.lifecycle import (
     Ended,
@@ -38,6 +39,7 @@ from rltui.hosts.base import Handle
 from rltui.hosts.checks import run_check
 from rltui.hosts.handles import handle_of
 from rltui.services import processes
+from rltui.services.actor import requester
 from rltui.services.experiment.attempt_end import (
     explained,
     finished_lifecycle,
@@ -140,6 +142,8 @@ class ComponentRunner:
     """What it does once it is ready, as its output says; empty if that does not tell."""
     step: int | None = None
     """The newest step of a job that prepares the run, as its output says."""
+    actor: Actor | None = None
+    """Who started it last, or stopped it since; `None`: unknown."""
     log_end: int | None = None
     """Size of its log in bytes when it was stopped for not being ready in time; `None` where it was not."""
     stop_margin_s: float = _STOP_MARGIN_S
@@ -161,11 +165,13 @@ class ComponentRunner:
             self._adopt_running(self.handle)  # never a second one beside it
             self.runner_host.lifecycle_changed(self, previous)
             return
+        self.actor = requester() or self.actor
         self._advance(StartRequested(automatic=automatic))
         self._task = spawn(self._start(self.lifecycle.epoch, self._task), f"start {self.spec.id}")
 
     async def stop(self, *, kill: bool = False, reason: str | None = None) -> bool:
         """End the whole tree. True once nothing of it is left; false where it cannot be ended."""
+        self.actor = requester() or self.actor
         start_task = self._task if self.lifecycle.state is ComponentState.WAITING else None
         self._advance(StopRequested(reason=reason))
         if start_task is not None:
@@ -215,6 +221,7 @@ class ComponentRunner:
         handle = self.handle = self._handle(max(numbers))
         attempt = handle.attempt
         attempt.recover(owners)
+        self.actor = attempt.launch.by if attempt.launch is not None else None
         may_live_on = handle.survival_reason() is not None
         if not attempt.has_begun and not was_alive and not may_live_on:
             self._adopt_launch(handle)
@@ -300,6 +307,7 @@ class ComponentRunner:
             self.activity = ""
             await asyncio.to_thread(prune_attempts, control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, handle.attempt.folder)
+            launch = replace(launch, by=self.actor)
             await run_check(launch)
             await self._wait_for_preconditions(epoch, launch)
             if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window

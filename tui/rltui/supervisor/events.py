@@ -277,7 +277,7 @@ class EventBus:
         took_s = self._history.took_s(runner, previous, now)
         if (entry := state_entry(name, lifecycle, pid=runner.pid, took_s=took_s, now=now)) is not None:
             kind, text, data = entry
-            self.journal.add(kind, text, component=name, attempt=runner.attempt, **data)
+            self.journal.add(kind, text, component=name, attempt=runner.attempt, by=runner.actor, **data)
         alert = self._history.alert(runner, now)
         if alert is None:
             return

@@ -25,4 +25,6 @@ class IntentWriter:
         """Write the pending work down, where it has changed or the file is damaged."""
         lives = {name: runner.lifecycle for name, runner in self._runners.items()}
         commands = self._commands
-        self._file.write(intent_of(lives, commands.pending, commands.applied_edit, commands.down))
+        intent = intent_of(lives, commands.pending, commands.applied_edit, commands.down)
+        actors = {name: self._runners[name].actor for name in (*intent.waiting, *intent.backoff)}
+        self._file.write(intent.replace(actors={name: actor for name, actor in actors.items() if actor}))

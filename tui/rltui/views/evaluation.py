@@ -175,7 +175,8 @@ def queued_text(queued: QueuedEval, now: float) -> str:
     is_running = queued.state == "running"
     since = queued.started_at if is_running else queued.at
     facts = [queued.label, queued.words]
-    facts += [f"requested by {queued.by}"] if queued.by != "you" else []
+    who = queued.actor.short if queued.actor is not None and queued.actor.is_agent else queued.by
+    facts += [f"requested by {who}"] if who != "you" else []
     facts += [duration(max(0.0, now - since))] if since else []
     return f"{'◐' if is_running else '◌'} {' · '.join(filter(None, facts))}"
 

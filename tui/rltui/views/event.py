@@ -29,6 +29,7 @@ KINDS: Mapping[str, Cell] = {
     "prune": _PLAIN,
     "restore": _PLAIN,
     "promote": _PLAIN,
+    "run": _PLAIN,
     "eval": Cell("✦"),
     "edit": Cell("≡", "key"),
     "config": _PLAIN,

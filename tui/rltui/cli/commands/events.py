@@ -61,7 +61,6 @@ _WIDTHS = {"step": 6, "kind": -10, "who": -6}
     FOLLOW,
     *listing("only the newest events", "one JSON document; with -f, one event per line"),
     examples=(
-        "events demo",
         "events demo --kind crash,alert --since 2h",
         "events demo --by agent --since 8h",
         "events demo --json --fields at,kind,text --limit 5",

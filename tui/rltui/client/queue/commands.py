@@ -28,6 +28,7 @@ from rltui.core.runs.queue import (
     is_kept_variable,
 )
 from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.services.actor import actor
 from rltui.services.experiment.files import same_folder
 from rltui.services.experiment.registry import find_experiment
 from rltui.services.fingerprints import fingerprint
@@ -157,6 +158,7 @@ def add_to_queue(
     key = hashlib.sha256(around.to_json()).hexdigest()[:12]
     contents = [_contents(request.files) for request in requests]
     requests = [replace(request, folder=request.folder.resolve()) for request in requests]
+    by = actor()
     new_entries: list[QueueEntry] = []
 
     def change(queue: RunQueue) -> RunQueue:
@@ -166,7 +168,7 @@ def add_to_queue(
         free_group = next(
             name for name in numbered(group) if is_shared or not name or name not in used_groups
         )
-        shared_fields = {**asdict(options), "group": free_group, "surroundings": key}
+        shared_fields = {**asdict(options), "group": free_group, "surroundings": key, "by": by}
         for request, files in zip(requests, contents, strict=True):
             if request.id and queue.entry(request.id) is not None:
                 continue
@@ -387,6 +389,7 @@ def retry(
     matches = [entry for name in names for entry in entries_of(queue, name)]
     files = _contents({path for entry in matches for path in entry.files})
     changes = {entry.id: mend(entry) for entry in matches if ENTRY_STATES[entry.state].can_be_retried}
+    by = actor()
     new_entries: list[QueueEntry] = []
     others: list[QueueEntry] = []
 
@@ -397,7 +400,7 @@ def retry(
             for entry in entries_of(queue, name):
                 if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
                     own_files = {path: files[path] for path in entry.files if path in files}
-                    update = {**_UNTRIED, "files": own_files, **changes.get(entry.id, {})}
+                    update = {**_UNTRIED, "files": own_files, "by": by, **changes.get(entry.id, {})}
                     new_entries.append(entry.replace(**update))
                     queue = queue.with_entry(new_entries[-1])
                 else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from rltui.base.interpreter import ACTOR, AGENT
 from rltui.base.values import Value
 from rltui.core.experiment.actor_names import actor_name, actor_text
 
@@ -37,6 +38,11 @@ class Actor(Value):
     def fields(self) -> dict[str, Any]:
         """As a file has it."""
         return self.part(*self.__struct_fields__)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Variables by which a program that acts for it is known; none for a person without a name."""
+        return {AGENT if self.is_agent else ACTOR: self.name} if self.name else {}
 
     @property
     def text(self) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from rltui.base.values import Value
+from rltui.core.experiment.actor import Actor
 from rltui.core.metrics.names import cancelled_evals, find_all
 from rltui.core.metrics.series import SeriesKey
 from rltui.core.runs.scores import half_width
@@ -126,6 +127,8 @@ class QueuedEval(Value):
     request: EvalRequest
     by: str = "you"
     """Requester: `you`, `eval_every`."""
+    actor: Actor | None = None
+    """Who requested it, or gave the standing order; `None`: an earlier version wrote this."""
     at: float = 0.0
     """Time of the request."""
     state: Literal["waiting", "running"] = "waiting"

@@ -15,6 +15,7 @@ from rltui.base.kinds import EXPERIMENT_NAME
 from rltui.base.secrets import is_secret
 from rltui.base.values import Value
 from rltui.core import hints
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.request import ExperimentRequest
 from rltui.core.experiment.states import ENTRY_STATES, RETRYING, RUN_STATES, EntryState
 from rltui.core.runs.evals import EvalRequest
@@ -93,6 +94,8 @@ class QueueEntry(QueueOptions):
     surroundings: str = ""
     """Name of its launch environment in the queue."""
     added_at: float
+    by: Actor | None = None
+    """Who added it; `None`: an earlier version did."""
     state: EntryState = "queued"
     outcome: Outcome | None = None
     """State after the end, known in state `stopping`."""

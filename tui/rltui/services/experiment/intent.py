@@ -58,6 +58,8 @@ class Intent(Value):
     """Components that their restart policy was about to start again."""
     failed_at: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Component → failures that count, in seconds since the epoch, oldest first."""
+    actors: dict[str, Actor] = field(default_factory=dict)
+    """Component of these → who started it."""
     transaction: Pending | None = None
     rollback: AppliedEdit | None = None
     down: Down | None = None

@@ -13,6 +13,7 @@ from typing import Any
 
 from rltui.base.interpreter import OWN_PYTHON
 from rltui.base.template import GIVEN, Missing, TemplateValue, placeholders, render, render_arguments
+from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.layout import PROBES, Layout, Ready, address_fault
 from rltui.core.gpu.budget import EngineMemory
 from rltui.core.gpu.devices import NO_DEVICES, GpuChoice
@@ -55,6 +56,8 @@ class Launch:
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
     check: tuple[str, ...] = ()
+    by: Actor | None = None
+    """Who started it; `None`: unknown."""
     given: ManualArguments = field(default_factory=dict)
     """Arguments of the request that started a manual component."""
     host: Mapping[str, Any] | None = None
@@ -74,6 +77,7 @@ class Launch:
             "gpus": {"text": self.gpus},
             "gpu_memory": self.gpu_memory,
             "given": dict(self.given),
+            "by": None if self.by is None else self.by.fields,
         }
 
     @property
@@ -105,6 +109,7 @@ def read_launch(folder: Path) -> Launch | None:
             metrics=values.get("metrics"),
             gpus=values.get("gpus", {}).get("text", ""),  # one from before an upgrade has none
             gpu_memory=values.get("gpu_memory"),
+            by=None if values.get("by") is None else Actor.from_plain(values["by"]),
             given={
                 name: value if isinstance(value, str) else tuple(value)
                 for name, value in values.get("given", {}).items()

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from rltui.base.text import numbered, parse_whole_number, unknown_name
 from rltui.base.values import InvalidValueError, Value
+from rltui.core.experiment.actor import Actor
 from rltui.core.rollouts.batches import ALL, BatchKey, RolloutSource, prompt_text
 from rltui.core.runs.evals import (
     EvalReport,
@@ -49,6 +50,8 @@ class EvalQueue(Value):
     every: int = 0
     """A standing order: evaluate one of this many checkpoints; 0: none."""
     order: EvalRequest = EvalRequest()
+    ordered_by: Actor | None = None
+    """Who gave the standing order."""
     seen: int = 0
     """Number of checkpoints since the standing order was given."""
 

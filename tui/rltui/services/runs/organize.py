@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rltui.base.text import duration, join_first, join_words
+from rltui.base.text import duration, join_first, join_words, truncate
 from rltui.core import hints
 from rltui.core.runs.row import RunChange, RunMetadata, RunRow
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.frameworks.dashboard import HAVE_ONE
 from rltui.paths import STATE_FOLDER
 from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.journal import Journal
 from rltui.services.experiment.registry import check_name, forget, forget_gone, known_experiments
 from rltui.services.own_files import FileLock, foreign_folder_reason, make_folder
 from rltui.services.processes import living_output_dirs
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 _LONGEST_TAG = 48
 _LONGEST_NOTE = 4000
 _MOST_NAMED = 5
+_JOURNALED_CHARS = 200
+"""Longest beginning of a note that the journal has."""
 _CLOCK_SLACK_S = 60.0
 _PLACES = ("folder", "control", "run_dir")
 """Fields of a row with paths in the run's folder, which may move."""
@@ -74,9 +77,31 @@ def change_run(index: RunIndex, row: RunRow, change: RunChange) -> RunRow:
         row = _rename(index, row, change.name)
     if replace(change, name=None, is_trashed=None) != RunChange():
         row = _change_metadata(index, row, changed)
+    if words := _words(change, note):
+        _journal(row, words)
     if change.is_trashed is None:
         return row
     return trash(index, row) if change.is_trashed else restore(index, row)
+
+
+def _words(change: RunChange, note: str | None) -> str:
+    """The change in words, without a move to the trash or back."""
+    tags = [*(f"+{tag}" for tag in change.add_tags), *(f"-{tag}" for tag in change.remove_tags)]
+    texts = [
+        "" if change.name is None else f"renamed to {change.name}",
+        f"tags {' '.join(tags)}" if tags else "",
+        "" if note is None else f"note of the run: {truncate(note, _JOURNALED_CHARS)}",
+        {None: "", True: "marked as best", False: "no longer marked as best"}[change.is_best],
+        {None: "", True: "archived", False: "unarchived"}[change.is_archived],
+    ]
+    return "; ".join(filter(None, texts))
+
+
+def _journal(row: RunRow, words: str) -> None:
+    """Record a change in the run's journal, if it has one."""
+    journal_file = ControlFolder(Path(row.control).parent).journal_file
+    if row.control and journal_file.exists():
+        Journal(journal_file).add("run", words)
 
 
 def _rename(index: RunIndex, row: RunRow, name: str) -> RunRow:
@@ -218,6 +243,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
                 hint="nothing was moved; move that folder away first",
             )
         moved_row = _move(row, folder, folder.parent / TRASH / f"{row.id}-{folder.name}")
+    _journal(moved_row, "moved to the trash")
     _tell_dashboard(row, DashboardFolders.take_back)
     return _record_trashed_at(index, moved_row, time.time())
 
@@ -239,6 +265,7 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
             hint="move that away, and try again",
         )
     moved_row = _move(row, folder, target)
+    _journal(moved_row, "restored from the trash")
     _remove_empty(folder.parent)
     _tell_dashboard(moved_row, DashboardFolders.put_back)
     return _record_trashed_at(index, moved_row, None)

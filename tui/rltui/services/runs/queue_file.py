@@ -14,8 +14,10 @@ from pathlib import Path
 
 from rltui import paths
 from rltui.base.values import InvalidValueError
+from rltui.core.experiment.actor import Actor
 from rltui.core.runs.queue import RunQueue
 from rltui.errors import RltuiError
+from rltui.services.actor import actor
 from rltui.services.own_files import FileLock, append_line, make_folder, read_own, write_atomically
 from rltui.services.processes import boot_identity
 
@@ -47,9 +49,16 @@ def read_queue() -> RunQueue:
     return queue.since_boot(boot_identity()).replace(told=message)
 
 
-def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue | None = None) -> RunQueue:
+def change_queue(
+    change: Callable[[RunQueue], RunQueue],
+    *,
+    fallback: RunQueue | None = None,
+    author: Callable[[], Actor | None] = actor,
+) -> RunQueue:
     """Replace the queue by the result of `change`, and return that. A damaged file is moved aside first; if
     it is damaged or was deleted, `fallback`, the last known queue, or an empty one is used instead.
+
+    `author`: who makes the change; where that is nobody, it is journaled for whoever added the entry.
 
     Raises:
         ConflictError: if another holds the lock for long.
@@ -69,12 +78,12 @@ def change_queue(change: Callable[[RunQueue], RunQueue], *, fallback: RunQueue |
                 else "was restored from its last known state"
             )
             message = f"the queue file {damage}: the queue {outcome}{location_text}"
-            _add_to_journal(message)
+            _add_to_journal(message, None)
             before = (fallback or before).replace(told=message)
         after = change(before.since_boot(boot_identity()))
         if damage or after != before:
             write_atomically(paths.queue_file(), after.to_json())
-            _journal_changes(before, after)
+            _journal_changes(before, after, author())
     return after
 
 
@@ -97,18 +106,20 @@ def _read() -> tuple[RunQueue, str]:
         raise RltuiError(f"cannot read the queue {paths.queue_file()}: {error.strerror}") from error
 
 
-def _journal_changes(before: RunQueue, after: RunQueue) -> None:
+def _journal_changes(before: RunQueue, after: RunQueue, by: Actor | None) -> None:
     old_entries = {entry.id: entry for entry in before.entries}
     for entry in after.entries:
         old = old_entries.pop(entry.id, None)
         if old is None:
-            _add_to_journal(f"{entry.name} was added", entry=entry.id, state=entry.state)
+            _add_to_journal(f"{entry.name} was added", by or entry.by, entry=entry.id, state=entry.state)
         elif old.state != entry.state:
-            _add_to_journal(f"{entry.name}: {entry.state}", entry=entry.id, state=entry.state, why=entry.why)
+            facts = {"entry": entry.id, "state": entry.state, "why": entry.why}
+            _add_to_journal(f"{entry.name}: {entry.state}", by or entry.by, **facts)
     for entry in old_entries.values():
-        _add_to_journal(f"{entry.name} was removed", entry=entry.id)
+        _add_to_journal(f"{entry.name} was removed", by, entry=entry.id)
     if before.paused != after.paused:
-        _add_to_journal(f"the queue was paused: {after.paused}" if after.paused else "the queue was resumed")
+        text = f"the queue was paused: {after.paused}" if after.paused else "the queue was resumed"
+        _add_to_journal(text, by)
 
 
 def _journal() -> Path:
@@ -116,10 +127,15 @@ def _journal() -> Path:
     return paths.queue_folder() / "journal.jsonl"
 
 
-def _add_to_journal(text: str, **fields: str) -> None:
+def _add_to_journal(text: str, by: Actor | None, **fields: str) -> None:
     """Append to the queue's `journal.jsonl`. On a full disk only the line is missing."""
     path = _journal()
     with suppress(OSError):
         if path.exists() and path.stat().st_size > _LARGEST_JOURNAL:
             path.replace(path.with_name("journal.1.jsonl"))
-        append_line(path, json.dumps({"at": time.time(), "text": text, **fields}).encode())
+        append_line(
+            path,
+            json.dumps(
+                {"at": time.time(), "text": text, "by": None if by is None else by.fields, **fields}
+            ).encode(),
+        )

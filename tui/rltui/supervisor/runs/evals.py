@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from rltui.core.runs.evals import EvalReport, EvalRequest, EvalTarget, Evaluation, QueuedEval, training_evals
 from rltui.errors import ConfigError, RltuiError
+from rltui.services.actor import acting_as, requester
 from rltui.supervisor.events import EventBus
 from rltui.supervisor.runs.eval_work import POLL_S, EvalWork
 
@@ -46,7 +47,9 @@ class EvalScheduler:
         request = await self._work.complete_request(request)
         id_ = await asyncio.to_thread(self._folder.new, self._queue)
         reason = "another evaluation" if self.queue else ""
-        queued = QueuedEval(id=id_, request=request, by=by, at=time.time(), env=request.env, why=reason)
+        queued = QueuedEval(
+            id=id_, request=request, by=by, actor=requester(), at=time.time(), env=request.env, why=reason
+        )
         self._change(waiting=(*self._queue.waiting, queued))
         self._events.journal.add("eval", f"{queued.label} requested by {by}", id=id_, asked=True)
         self._work.notify()
@@ -76,7 +79,7 @@ class EvalScheduler:
             placeholder = {"target": EvalTarget(), "when_done": True}  # nothing of it need be there yet
             request = await self._work.complete_request(request.replace(**placeholder))
             request = request.replace(when_done=False)
-        self._change(every=every, order=request, seen=0)
+        self._change(every=every, order=request, ordered_by=requester(), seen=0)
         text = (
             f"every {every} checkpoints are evaluated automatically"
             if every > 1
@@ -95,27 +98,31 @@ class EvalScheduler:
             return
         by = "eval_every"
         target = EvalTarget(kind="checkpoint", step=step)
-        try:
+        with acting_as(queue.ordered_by):
             try:
-                await self.enqueue(queue.order.replace(target=target), by=by)
-            except ConfigError:  # no weights are kept with it: those that the server has now are the same
-                await self.enqueue(queue.order.replace(target=EvalTarget()), by=by)
-        except RltuiError as error:
-            self._events.journal.add("eval", f"checkpoint {step} is not evaluated: {error.title}", asked=True)
+                try:
+                    await self.enqueue(queue.order.replace(target=target), by=by)
+                except ConfigError:  # no weights are kept with it: those that the server has now are the same
+                    await self.enqueue(queue.order.replace(target=EvalTarget()), by=by)
+            except RltuiError as error:
+                text = f"checkpoint {step} is not evaluated: {error.title}"
+                self._events.journal.add("eval", text, asked=True)
 
     # --- the work -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         interrupted, evaluation = self._queue.running, self._queue.begun  # of an earlier supervisor
         if interrupted is not None and evaluation is not None:
-            await self._execute(interrupted, evaluation)
+            with acting_as(interrupted.actor):
+                await self._execute(interrupted, evaluation)
         else:
             await self._work.stop()
             self._requeue(interrupted)
         while True:
             entry = self._next() if self._may_start() else None
             if entry is not None:
-                await self._execute(entry)
+                with acting_as(entry.actor):
+                    await self._execute(entry)
             else:
                 await self._work.wait_for_change(None if not self._queue.waiting else POLL_S)
 

@@ -99,6 +99,7 @@ class EventRows:
     ) -> None:
         """`is_folded`: what belongs to an entry is hidden, but below the one under the cursor."""
         self._width, self._selected, self._now, self._is_folded = width, selected, now, is_folded
+        self._has_who = width >= _WHO_FROM and any(item.event.who for item in items)
         self._rows: list[EventItem | str] = []
         self.keys: list[str | None] = []
         self.heights: list[int] = []
@@ -127,7 +128,7 @@ class EventRows:
 
     def _lines(self, item: EventItem, *, is_selected: bool) -> list[Content]:
         has_step = self._width >= _STEP_FROM
-        has_who = self._width >= _WHO_FROM
+        has_who = self._has_who
         indent = 2 + _TIME + (_STEP if has_step else 0) + _KIND + (_WHO if has_who else 0)
         text = clean_line(first_line(item.entry.text))
         wrapped = textwrap.wrap(text, max(20, self._width - indent)) if is_selected else [text]

@@ -1,0 +1,47 @@
+"""Who did it is in every entry, also of what follows from an act later, on real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.waiting import retry_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
+
+UP = ("up", "./run.toml", "-l", "counters.toml", "-n", "one", "-o", "out", "--wait")
+
+
+def as_agent(box: Box, name: str) -> Box:
+    return replace(box, env={**box.env, "RLTUI_AGENT": name})
+
+
+def events(box: Box, *arguments: str) -> list[dict[str, Any]]:
+    return list(box.json("events", "one", *arguments))
+
+
+def test_what_an_agent_did_and_what_followed(counters: Box) -> None:
+    counters.json(*UP)
+    assert events(counters, "--by", "agent") == []
+    agent = as_agent(counters, "night-1")
+    agent.json("set", "one", "max_steps=900", "--restart", "--yes")
+    os.kill(counters.supervisor_pid(), signal.SIGKILL)
+    counters.status()  # the next supervisor goes on with it
+    counters.wait_for("trainer", "ready")
+    acts = {(entry["kind"], entry["component"]) for entry in events(counters, "--by", "night-1")}
+    of_trainer = {(kind, "trainer") for kind in ("stop", "exit", "start", "ready")}
+    assert acts >= {("edit", None), ("restart", None), *of_trainer}
+    supervisor = [entry for entry in events(counters) if entry["kind"] == "supervisor"]
+    assert all(entry["by"] is None for entry in supervisor), "what a supervisor does by itself"
+
+    os.kill(counters.component("trainer")["pid"], signal.SIGKILL)
+    retry_until(lambda: counters.component("trainer")["state"] == "failed")
+    counters.run("restart", "one", "-c", "trainer", "--yes", "--wait")
+    newest = [entry for entry in events(counters, "-c", "trainer") if entry["kind"] == "ready"][-1]
+    assert newest["by"]["kind"] == "cli", "a person started this one"
+    undo = counters.run("undo", "one", "--plan").stdout
+    assert "undoes an edit by agent night-1, " in undo
