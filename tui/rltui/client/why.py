@@ -37,6 +37,14 @@ from rltui.services.runs.observed import framework_of
 _SOON_S = 600.0
 """A start that lives longer has survived its edits, unless it runs out of memory."""
 _LINES, _LINE_WIDTH, _TEXT_WIDTH = 3, 120, 300
+_CODES = {
+    ComponentState.STOPPED: "never_started",
+    ComponentState.WAITING: "on_the_way",
+    ComponentState.STARTING: "on_the_way",
+    ComponentState.STOPPING: "stop_requested",
+    ComponentState.EXITED: "finished",
+}
+"""Code of a state that needs no explanation, as its component gives none."""
 _DEAD_STATES = (ComponentState.FAILED, ComponentState.BACKOFF)
 
 
@@ -96,7 +104,7 @@ class _Explainer:
         if part.stalled:
             reason = Reason("no_progress", part.evidence or "no sign of progress")
         else:
-            reason = Reason(part.code or part.state, part.reason or "")
+            reason = Reason(part.code or _CODES.get(part.state, "jobs_run"), part.reason or "")
         answer = _answer(self._record, part, part.state, reason)
         if part.stalled:
             return answer.replace(reason=answer.reason.replace(evidence=self._last_lines(part)))

@@ -97,6 +97,7 @@ _COMPONENTS: Mapping[str, ReasonCode] = {
     "leftovers": ReasonCode(
         "processes of an earlier attempt are still alive", "end them", hints.FREE_LEFTOVERS
     ),
+    "finished": ReasonCode("it ended well"),
     "not_needed": ReasonCode("another experiment has made its output meanwhile"),
     "dependency_failed": ReasonCode("a component that it needs has failed", "look at that one", hints.STATUS),
     "start_failed": ReasonCode("it could not be run at all", "read the text", from_edit=True),
