@@ -6,17 +6,18 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_attempt, write_finished_run
 
 from rltui.base.text import INVISIBLE
-from rltui.client import why
+from rltui.client import launch, why
 from rltui.core.config.edit_log import EditRecord, FileEdit
 from rltui.core.experiment.api import Down, HealthIssue, Progress, RollbackOffer, Status
 from rltui.core.experiment.reason_codes import REASON_CODES
+from rltui.core.experiment.why import Why
 from rltui.core.runs.queue import QueueEntry
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.intent import Intent, IntentFile
@@ -38,7 +39,7 @@ class Case(NamedTuple):
     log: str = ""
     end: Mapping[str, Any] = {"exit_code": 1}
     """Of the trainer."""
-    edits: tuple[tuple[str, tuple[str, str, str]], ...] = ()
+    edits: tuple[tuple[Literal["set", "undo"], tuple[str, str, str]], ...] = ()
     """What was done, and to which key."""
     lived_s: float = 60.0
     is_edit: bool = False
@@ -49,7 +50,8 @@ class Case(NamedTuple):
     """Lines of it."""
 
 
-SET_LR, UNDO_LR = ("set", LR), ("undo", LR)
+SET_LR: tuple[Literal["set"], tuple[str, str, str]] = ("set", LR)
+UNDO_LR: tuple[Literal["undo"], tuple[str, str, str]] = ("undo", LR)
 CASES = {
     "killed after an undo": Case(
         "killed_outside", "step 1\n", {"signal": "SIGKILL"}, (SET_LR, UNDO_LR),
@@ -183,11 +185,11 @@ def test_a_living_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "reason": {"code": "jobs_run", "text": "", "components": []},
     }
 
-    def explain(**changes: object) -> why.Why:
+    def explain(**changes: object) -> Why:
         monkeypatch.setattr(why, "row_of", lambda record: {**alive, **changes})
         return why.explain(record)
 
-    monkeypatch.setattr(why.launch, "has_supervisor", lambda record: True)
+    monkeypatch.setattr(launch, "has_supervisor", lambda record: True)
     well = explain()
     assert (well.reason.code, well.command, well.edit) == ("jobs_run", "", None)
     assert well.looked_at
@@ -207,6 +209,6 @@ def test_a_living_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "no_progress", "no output", "rltui restart -c trainer",
     )  # fmt: skip
     assert [line.text for line in still.reason.evidence] == ["step 49"]
-    monkeypatch.setattr(why.launch, "has_supervisor", lambda record: False)
+    monkeypatch.setattr(launch, "has_supervisor", lambda record: False)
     assert explain().reason.code == "supervisor_gone"
     assert {"jobs_run", "reward-collapse", "supervisor_gone"} <= REASON_CODES.keys()
