@@ -57,6 +57,10 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("[health]\nsilent = ['entropy']\n", ":2:11: health.silent.0: input should be 'non-finite'"),
         ("[health]\nsilent = 'kl'\n", ':2:1: health.silent: must be a list: ["kl"]'),
         ("[hosts.a]\nreach = 'nc'\n", ':2:1: hosts.a.reach: must be a list: ["ssh", "nc"]'),
+        ("[agents]\nrights = 'all'\n", ":2:1: agents.rights: input should be 'look', 'propose' or 'act'"),
+        ("[agents]\nverbs = ['restar']\n", ":2:1: agents.verbs: restar is none of start, stop"),
+        ("[agents]\nbounds = {lr = [1, 0]}\n", ":2:1: agents.bounds: bounds of lr: write [lowest, highest]"),
+        ("[agents.bounds]\noptim.lr = 1\n", ":1:1: agents.bounds.optim.lr: input should be a valid tuple"),
         ("[alerts\n", ":1:"),
     ],
 )

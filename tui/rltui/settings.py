@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool, ValidationError, field_validator
 
 from rltui.base.tables import TomlTable, list_of_texts
 from rltui.core.experiment.api import AlertSeverity
+from rltui.core.experiment.rights import Rights
 from rltui.core.metrics.health.thresholds import Thresholds
 from rltui.errors import ConfigError
 
@@ -60,6 +61,8 @@ class Settings(TomlTable):
     alerts: AlertSettings = AlertSettings()
     health: Thresholds = Thresholds()
     """Limits of the health rules, and rules that are off."""
+    agents: Rights = Rights()
+    """What agents may do."""
     hosts: Mapping[str, HostSettings] = Field(default_factory=dict)
     """Other machines, by name: the runs screen lists their runs too."""
     keymap: Literal["", "vim", "k9s"] = ""
@@ -131,10 +134,16 @@ def parse_settings(file: ConfigFile) -> Settings:
     try:
         return Settings.model_validate(file.data)
     except ValidationError as error:
-        tables: dict[str, type[TomlTable]] = {"alerts": AlertSettings, "health": Thresholds}
+        tables: dict[str, type[TomlTable]] = {
+            "alerts": AlertSettings,
+            "health": Thresholds,
+            "agents": Rights,
+        }
         hosts = file.data.get("hosts")
         tables |= dict.fromkeys(map(str, hosts) if isinstance(hosts, dict) else (), HostSettings)
         faults = model_errors.error_lines(file, error, root=Settings, tables=tables)
         raise ConfigError(
-            faults[0], details=faults[1:], hint="fix the file; until then the defaults apply"
+            faults[0],
+            details=faults[1:],
+            hint="fix the file; until then the defaults apply, and agents may only look",
         ) from error

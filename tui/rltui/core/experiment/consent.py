@@ -19,13 +19,19 @@ class Decision(StrEnum):
 Verb = Literal[
     "start", "stop", "restart", "set", "write", "undo", "redo", "free", "up", "down", "down-all", "eval",
     "convert", "rerun", "publish", "rm", "prune-runs", "empty-trash", "prune-checkpoints",
-    "restore-checkpoints", "forget", "promote", "k8s-install", "k8s-uninstall",
+    "restore-checkpoints", "forget", "promote", "k8s-install", "k8s-uninstall", "queue", "note", "label",
+    "rename", "restore", "agents", "settings", "trust",
 ]  # fmt: skip
+"""`eval` is also to cancel and to order evaluations, `up` also a fork, `label` also the star, the archive and
+the note of a run.
+"""
 
 LOSSES: Mapping[Verb, Loss | None] = {
     "start": None, "stop": None, "restart": None, "up": None, "down": None, "down-all": None, "free": None,
     "set": None, "write": None, "undo": None, "redo": None,
-    "eval": Loss.NOTHING,
+    "eval": Loss.NOTHING, "queue": Loss.NOTHING, "note": Loss.NOTHING, "label": Loss.NOTHING,
+    "rename": Loss.NOTHING, "restore": Loss.NOTHING,
+    "agents": Loss.NOTHING, "settings": Loss.NOTHING, "trust": Loss.NOTHING,
     "convert": Loss.INTERVAL, "rerun": Loss.INTERVAL, "publish": Loss.INTERVAL, "rm": Loss.INTERVAL,
     "restore-checkpoints": Loss.INTERVAL, "k8s-install": Loss.INTERVAL, "k8s-uninstall": Loss.INTERVAL,
     "forget": Loss.MORE, "promote": Loss.MORE, "prune-runs": Loss.MORE,
