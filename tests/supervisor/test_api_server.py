@@ -31,6 +31,10 @@ BIG = "x" * (1 << 20)
 """More than a socket and asyncio take in together."""
 
 
+async def _allow(*_: object) -> None:
+    """Whoever asks has the right to it."""
+
+
 class FakeSupervisor:
     """The methods of a supervisor that the server calls."""
 
@@ -40,6 +44,7 @@ class FakeSupervisor:
         self.events = SimpleNamespace(broadcast=Broadcast())
         observation = SimpleNamespace(progress=SimpleNamespace(poll=lambda: None))
         self.runtime = SimpleNamespace(gpu_readings=readings, events=self.events, observation=observation)
+        self.commands = SimpleNamespace(rights=SimpleNamespace(check=_allow))
         self.downs: list[tuple[str, bool]] = []
         self.down = asyncio.Event()
         self.title = ""

@@ -10,7 +10,7 @@ import sys
 from rltui.cli import terminal
 from rltui.cli.arguments import KEYMAP_VARIABLE
 from rltui.cli.colour import style, switch
-from rltui.cli.global_options import appearance_of, host_of
+from rltui.cli.global_options import appearance_of, host_of, reason_of
 from rltui.cli.output import print_json
 from rltui.cli.parser import parse
 from rltui.errors import ExitCode, RltuiError, UsageError
@@ -46,6 +46,11 @@ def _run(argv: list[str] | None, out: terminal.CleanStream) -> int:
             from rltui.cli.host import run_on_host  # the settings need pydantic
 
             return run_on_host(host, command_argv)
+        reason, command_argv = reason_of(command_argv)
+        if reason:
+            from rltui.services.actor import give_reason
+
+            give_reason(reason)
         out.is_json = "--json" in command_argv  # also of words that cannot be understood
         arguments = parse(command_argv)
         out.is_json = getattr(arguments, "json", False)

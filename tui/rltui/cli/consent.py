@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rltui.cli.command import Arguments
 from rltui.cli.terminal import confirm
 from rltui.errors import UsageError
+from rltui.services.actor import actor
 
 if TYPE_CHECKING:
     from rltui.core.experiment.api import Loss, Plan, Request
@@ -35,14 +36,15 @@ def require_consent(
 
     loss = LOSSES[verb] if loss is None else loss
     assert loss is not None, f"only its plan says what {verb} loses"
-    decision = decide(verb, loss, has_terminal=sys.stdin.isatty(), yes=arguments.yes)
+    has_terminal, is_agent = sys.stdin.isatty(), actor().is_agent
+    decision = decide(verb, loss, has_terminal=has_terminal, yes=arguments.yes, is_agent=is_agent)
     if decision is not Decision.ACT:
         sys.stderr.write(plan)
     match decision:
         case Decision.REFUSE:
             forever = "; a deletion cannot be undone" if loss is Loss.FOR_GOOD else ""
             raise UsageError(
-                f"not confirmed: no terminal to ask on{forever}",
+                f"not confirmed: {'an agent is not asked' if is_agent else 'no terminal to ask on'}{forever}",
                 hint="nothing was done; to confirm, add --yes",
                 code="needs_confirmation",
             )

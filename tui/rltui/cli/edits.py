@@ -27,6 +27,7 @@ from rltui.cli.waiting import (
 from rltui.client import launch
 from rltui.core import hints
 from rltui.errors import UsageError
+from rltui.services.actor import actor
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import name_if_needed
 
@@ -65,9 +66,9 @@ def edit_experiment(record: ExperimentRecord, request: Request, arguments: Argum
     if arguments.begin is not None:
         step = ExperimentReader(record).checkpoint_step(arguments.begin)
         request = request.replace(resume_step=step)
-    wire = (
-        launch.connect_or_start(record) if request.restart and not arguments.plan else launch.connect(record)
-    )
+    # An agent's edit needs one who knows its rights, and keeps it for a person.
+    needs_supervisor = (request.restart or actor().is_agent) and not arguments.plan
+    wire = launch.connect_or_start(record) if needs_supervisor else launch.connect(record)
     if wire is None:
         with closing(_Offline(record)) as experiment:
             execute_edit(experiment.request_plan, request, arguments, name_if_needed(record.name))
@@ -129,6 +130,7 @@ class FileEdits:
     def request_plan(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         proposal = self._document.proposed(request)
         if method == "execute":
+            _require_right("set")
             self._document.commit(proposal)
         return _plan_of(proposal)
 
@@ -147,8 +149,16 @@ class FileTakeBack:
 
         change, record = self._undo.change, self._undo.record
         if method == "execute":
+            _require_right(self._action)
             self._undo.commit()
         return Plan(action=self._action, diff=change.diff(), written=(f"{change.path.name}: {record.words}",))
+
+
+def _require_right(verb: Literal["set", "undo", "redo"]) -> None:
+    from rltui.core.experiment.rights import Act
+    from rltui.services.experiment.rights import require
+
+    require(Act(verb))
 
 
 def _plan_of(

@@ -1,4 +1,4 @@
-"""Options of every command, before or after its name: `--color`, `--ascii`, `--quiet`; `--host` before it."""
+"""Options of every command, before or after its name: `--color`, `--quiet` …; `--host` before it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ HELP = (
         flag("--no-color", "the same as --color=never"),
         flag("--ascii", "ASCII only"),
         flag("--quiet", "on stderr only errors and questions"),
+        argument("--reason", "TEXT", "why, kept with the act or proposal"),
     ),
     section(
         "options before a command",
@@ -41,6 +42,25 @@ class Appearance(NamedTuple):
     colours: When = "auto"
     is_ascii: bool = False
     is_quiet: bool = False
+
+
+def reason_of(argv: Sequence[str]) -> tuple[str, list[str]]:
+    """Why somebody acts, in their own words (empty: they do not say), and the other words of a command line.
+
+    Raises:
+        UsageError: where nothing follows `--reason`.
+    """
+    end = argv.index("--") if "--" in argv else len(argv)
+    reason, remaining, args = "", [], iter(argv[:end])
+    for arg in args:
+        name, equals, value = arg.partition("=")
+        if name == "--reason":
+            reason = (value if equals else next(args, "")).strip()
+            if not reason:
+                raise UsageError("--reason needs a value")
+        else:
+            remaining.append(arg)
+    return reason, [*remaining, *argv[end:]]
 
 
 def appearance_of(argv: Sequence[str]) -> tuple[Appearance, list[str]]:

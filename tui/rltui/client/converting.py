@@ -12,6 +12,7 @@ from rltui.client import launch
 from rltui.core import hints
 from rltui.core.config.data import apply_edits, leaves
 from rltui.core.config.report import ConvertedFile, Equivalence, ForeignConfig, Problem
+from rltui.core.experiment.rights import Act
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.frameworks import registry
 from rltui.frameworks.base import Framework
@@ -25,6 +26,7 @@ from rltui.services.config.files import detect, load_files, located
 from rltui.services.config.meaning import Meanings
 from rltui.services.config.models import informed
 from rltui.services.config.writing import write_changes
+from rltui.services.experiment.rights import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def write(converted: ConversionPlan) -> None:
             written.
         RltuiError: if one cannot be written.
     """
+    require(Act("convert"))
     for path, text in converted.new.items():
         try:
             with path.open("x", encoding="utf-8") as file:

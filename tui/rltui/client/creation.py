@@ -21,6 +21,7 @@ from rltui.core import hints
 from rltui.core.config.report import Problem, config_error
 from rltui.core.experiment.api import Request
 from rltui.core.experiment.request import ConfigLine
+from rltui.core.experiment.rights import Act
 from rltui.core.runs.row import RunOrigin
 from rltui.errors import ConflictError, RltuiError
 from rltui.frameworks import registry
@@ -30,6 +31,7 @@ from rltui.services.config.run_config import RunConfig, RunConfigBuilder
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.experiment.leases import save_lease
 from rltui.services.experiment.registry import find_experiment, forget
+from rltui.services.experiment.rights import accepted_entry, require
 from rltui.services.experiment.shell import make_room_for_files, save_shell
 from rltui.services.own_files import FileLock, make_folder
 from rltui.services.runs.index import RunIndex
@@ -115,6 +117,7 @@ def create(run: ConfiguredRequest, begin: Callable[[Created], None] = lambda _: 
     with creation_lock():
         record, device_notes = with_devices(examine(run), on_one=run.request.is_on_one_gpu)
         record, port_notes = with_ports(record)
+        _require_right(record, run)
         owner = owner_of(Path(record.output_dir), record.name)
         # A supervisor with nothing to do knows the config and layout of before.
         try:
@@ -136,6 +139,24 @@ def create(run: ConfiguredRequest, begin: Callable[[Created], None] = lambda _: 
             _take_back(record, undo_steps)
             raise
     return created
+
+
+def _require_right(record: ExperimentRecord, run: ConfiguredRequest) -> None:
+    """Return where whoever acts here may create it, by itself or for an entry of the queue."""
+    entry = run.request.origin.entry
+    values = (change.values.items() for change in run.copies.changes)
+    act = Act(
+        "queue" if entry else "up",
+        record.name,
+        changes={key: new for changed in values for key, (_, new) in changed},
+        creates=True,
+    )
+    require(
+        act,
+        control=record.control.path,
+        accepted_by=accepted_entry(entry),
+        instead=f"to propose a run: {hints.QUEUE_ADD}",
+    )
 
 
 def _write(

@@ -18,6 +18,7 @@ from rltui.client.reader import ExperimentReader
 from rltui.client.transports.unix import SupervisorGoneError, Wire
 from rltui.core import hints
 from rltui.core.experiment.api import Down, Plan, Request, Status
+from rltui.core.experiment.rights import Act
 from rltui.errors import RltuiError
 from rltui.services import processes
 from rltui.services.actor import actor
@@ -26,6 +27,7 @@ from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.intent import IntentFile
 from rltui.services.experiment.leases import users_of
 from rltui.services.experiment.registry import find_socket
+from rltui.services.experiment.rights import require
 from rltui.services.processes import ProcessId, orphans, termination
 
 _PLAN_S = 10.0
@@ -57,6 +59,7 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
     except RltuiError as error:
         if launch.has_supervisor(record):
             raise
+        require(Act("down", record.name), control=record.control.path)
         print(f"{error.title}; stopping the components directly", file=sys.stderr)
         survivors = asyncio.run(_end(record))
         try:
@@ -65,9 +68,11 @@ def shut_down(record: ExperimentRecord, report: Tell) -> Down:
             print(f"its terminals remain: {problem}", file=sys.stderr)
         return completed.replace(left=survivors)
     with wire:
+        is_agent = actor().is_agent
         wire.ask("shutdown")
         try:
-            _watch(record, report)
+            if not is_agent:  # which may be refused
+                _watch(record, report)
             status = wire.answer()
         except SupervisorGoneError:
             wire.wait_for_end()

@@ -17,6 +17,7 @@ from rltui.core.config.knobs import display
 from rltui.core.experiment.api import Loss, Request
 from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.experiment.refusal import refuse_errors
+from rltui.core.experiment.rights import Act
 from rltui.core.runs.row import RunRow
 from rltui.errors import ConfigError, ConflictError, UsageError
 from rltui.services.config import origins
@@ -28,6 +29,7 @@ from rltui.services.config.readers import readers_of
 from rltui.services.config.writing import write_changes
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.journal import journal_of, read_journal
+from rltui.services.experiment.rights import require
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.observed import framework_of
 
@@ -126,6 +128,9 @@ def promote(promotion: Promotion) -> tuple[str, ...]:
         ConfigError: if the result breaks a rule; nothing was written.
         RltuiError: if it cannot be written.
     """
+    values = (change.values.items() for change in promotion.changes)
+    act = Act("promote", promotion.run, changes={key: new for keys in values for key, (_, new) in keys})
+    require(act, control=promotion.record.control.path)
     by_owner: dict[str, tuple[ExperimentRecord, list[FileChange]]] = {}
     other_changes: list[FileChange] = []
     for change in promotion.changes:

@@ -16,6 +16,7 @@ from rltui.core.experiment.api import Orphan, Status
 from rltui.core.experiment.description import RunDescription
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.layout import Layout
+from rltui.core.experiment.rights import Act
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.metrics.progress import MetricSeries
 from rltui.core.runs.checkpoints import HIGHEST, NAMED, CheckpointReport, PrunePlan, Retention, prune_plan
@@ -33,6 +34,7 @@ from rltui.services.experiment import layout_files
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 from rltui.services.experiment.journal import journal_of, read_journal
 from rltui.services.experiment.recorded_config import last_max_steps
+from rltui.services.experiment.rights import require
 from rltui.services.experiment.verdict import read_last_known, status_of, with_queue
 from rltui.services.logs.followed import FollowedLogs
 from rltui.services.logs.links import links_in_journal
@@ -273,6 +275,7 @@ class ExperimentReader:
             RltuiError: if one cannot be deleted.
         """
         refuse_observed(self.record)
+        require(Act("prune-checkpoints", self.record.name), control=self._control.path)
         with self._stays_stopped("nothing was deleted"):
             plan = prune_plan(self.checkpoints(), retention, only)
             removed = take_away(run_folder_of(self.record), plan)
@@ -290,6 +293,7 @@ class ExperimentReader:
             RltuiError: if it cannot be moved.
         """
         control, folder = self._control, run_folder_of(self.record)
+        require(Act("restore-checkpoints", self.record.name), control=control.path)
         with self._stays_stopped("nothing was moved"):
             moves = [
                 entry for entry in read_journal(control.journal_file) if entry.kind in ("resume", "restore")

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from rltui import paths, settings
 from rltui.base.toml.scan import line_and_column, scan
+from rltui.core.experiment.rights import Act
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.change import FileChange
 from rltui.services.config.config_file import content_of, parse_file
 from rltui.services.config.writing import replace_files
+from rltui.services.experiment.rights import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ def replace_text(seen: SettingsText, text: str) -> None:
         ConflictError: if the file is not what was `seen` any more.
         RltuiError: if it cannot be written.
     """
+    require(Act("settings"))
     path = Path(seen.path)
     settings.parse_settings(parse_file(path, text.encode()))
     try:

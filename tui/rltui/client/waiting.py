@@ -33,6 +33,7 @@ from rltui.core.runs.state import state_text
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.journal import read_entries
+from rltui.services.experiment.proposals import read_proposals
 from rltui.services.experiment.registry import find_experiment
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
@@ -367,8 +368,17 @@ class _RunWatch:
                 return self._is_ready()
             case "settled":
                 return state not in ("queued", "starting", "stopping") and self._is_settled()
+            case "proposal":
+                return self._answer(term.subject) != ""
             case _:
                 return any(_is_alert(entry, term.subject) for entry in self._entries.values())
+
+    def _answer(self, id_: str) -> str:
+        """The answer to a proposal, with its word; empty while it is open."""
+        proposals = () if self._record is None else read_proposals(self._record.control.path).proposals
+        answers = (filter(None, (item.state, item.word)) for item in proposals if item.id == id_)
+        answer = next(map(": ".join, answers), "")
+        return "" if answer == "open" else answer
 
     def _is_settled(self) -> bool:
         assert self._status is not None
@@ -386,6 +396,8 @@ class _RunWatch:
 
     def _words(self, term: Term) -> str:
         """The term as it is true now: `reward>0.9: 0.912`."""
+        if term.name == "proposal" and not term.sign:
+            return f"{term.text} {self._answer(term.subject)}"
         value = self._figure(term.name) if term.sign else None
         return term.text if value is None else f"{term.text}: {value:g}"
 

@@ -53,6 +53,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
         "mcp": "serve the tools for agents, over MCP, on stdin and stdout",
         "why": "explain the state of a run or component: cause, evidence, what helps",
         "bench": "try changes one at a time; keep what beats the noise",
+        "agents": "see what agents may do; accept or decline their proposals; pause them",
     },
     "this machine, and help": {
         "doctor": "check this machine, or the nodes of a layout",
@@ -126,6 +127,15 @@ VERBS: Mapping[str, Mapping[str, str]] = {
     "events": {
         "list": "list starts, exits, edits with diffs, alerts and notes",
         "add": "add a note, shown as a mark on charts",
+    },
+    "agents": {
+        "status": "show rights, limits, agents at work and open proposals",
+        "proposals": "list the proposals of agents",
+        "accept": "accept a proposal, or let a queued run of an agent start",
+        "decline": "decline a proposal with a word for the agent",
+        "pause": "let agents only look, on all runs",
+        "resume": "end the pause",
+        "rights": "show or set the rights of agents on a run",
     },
     "k8s": {
         "status": "show pods, their states and programs, and the shared volume",

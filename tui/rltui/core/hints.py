@@ -211,6 +211,14 @@ BENCH_TRY = Hint("bench-idle", "bench try {name} KEY=VALUE")
 BENCH_PROMOTE = Hint("bench-has-a-winner", "bench promote {name}")
 SWEEP = Hint("queue-empty", "sweep CONFIG.toml lr=1e-6,3e-6 seed=0..2")
 
+# --- agents -------------------------------------------------------------------------------------------------
+
+PROPOSALS = Hint("waits-for-a-person", "agents proposals")
+WAIT_PROPOSAL = Hint("proposed", "wait {name} --until proposal:{id}")
+AGENTS = Hint("refused-to-an-agent", "agents")
+AGENTS_RESUME = Hint("agents-paused", "agents resume")
+ACCEPT_ENTRY = Hint("entry-waits-for-a-person", "agents accept {entry}")
+
 # --- Kubernetes ---------------------------------------------------------------------------------------------
 
 K8S_STATUS = Hint("unknown-release", "k8s status")

@@ -27,9 +27,10 @@ from rltui.core.runs.queue import Outcome, QueueEntry, RunQueue, decide, is_kept
 from rltui.core.runs.row import RunMetadata
 from rltui.errors import ExitCode, RltuiError
 from rltui.scheduler.stop_rules import StopRules
-from rltui.services.actor import requester
+from rltui.services.actor import introduce, requester
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord, same_folder
 from rltui.services.experiment.registry import find_experiment
+from rltui.services.experiment.rights import waiting_text
 from rltui.services.fingerprints import Fingerprints
 from rltui.services.gpu.account import read_once
 from rltui.services.gpu.reservations import release_devices, reserve_devices
@@ -145,7 +146,7 @@ class QueueScheduler:
     # --- starting -----------------------------------------------------------------------------------------
 
     def _start_next(self) -> None:
-        decision = decide(self.queue, time.time(), devices=self._devices, changed=self._changed_files)
+        decision = decide(self.queue, time.time(), devices=self._devices, changed=self._obstacle)
         start, waits = decision.start, decision.waits
         if start is not None:
             start_fields = {
@@ -286,6 +287,10 @@ class QueueScheduler:
         silent = [folder for folder in folders if folder and not self._files.answers(folder)]
         return f"the disk of {silent[0]} does not respond" if silent else ""
 
+    def _obstacle(self, entry: QueueEntry) -> str:
+        """Why it cannot start now, whatever is free: the rights of the agent that added it, or its files."""
+        return waiting_text(entry) or self._changed_files(entry)
+
     def _changed_files(self, entry: QueueEntry) -> str:
         if reason := self._silent_folder(entry):
             return reason
@@ -376,6 +381,8 @@ def start_entry(entry: QueueEntry) -> None:
     from rltui.client.starting import StartOrder, start_order  # in the program that starts it
     from rltui.services.runs.index import IndexBusyError
 
+    if entry.by is not None:
+        introduce(entry.by.kind, entry.by.name)
     report, until = partial(print, file=sys.stderr), time.monotonic() + _INDEX_WAIT_S
     while True:
         is_resumed = bool(_attempts(entry)) and _record(entry) is not None

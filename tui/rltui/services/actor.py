@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     # msgspec takes 20 ms, which `rltui status` need not pay
     from rltui.core.experiment.actor import Actor, ActorKind
 
+_LONGEST_REASON = 1000
 _requester: ContextVar[Actor | None] = ContextVar("requester", default=None)
 
 
@@ -25,6 +26,7 @@ _requester: ContextVar[Actor | None] = ContextVar("requester", default=None)
 class _Introduction:
     kind: ActorKind = "cli"
     name: str = ""
+    reason: str = ""
 
 
 _introduction = _Introduction()
@@ -33,6 +35,11 @@ _introduction = _Introduction()
 def introduce(kind: ActorKind, name: str = "") -> None:
     """Say what this process is, where its environment alone does not tell: a TUI, or another machine's."""
     _introduction.kind, _introduction.name = kind, clean_name(name)
+
+
+def give_reason(reason: str) -> None:
+    """Say why this process acts from now on."""
+    _introduction.reason = " ".join(reason.split())[:_LONGEST_REASON]
 
 
 @contextmanager
@@ -74,6 +81,7 @@ def claim() -> dict[str, Any]:
         "name": name or clean_name(os.environ.get(ACTOR, "")),
         "pid": os.getpid(),
         "terminal": terminal.removeprefix("/dev/"),
+        "reason": _introduction.reason,
         "ssh": os.environ.get("SSH_CONNECTION", "").partition(" ")[0],
     }
 

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
+from rltui.base.questions import Question, questions_of
 from rltui.base.values import Value
 from rltui.core.config.report import BatchUnit, Conversion, KnobTable
-from rltui.core.experiment.api import Plan, Request, Status
+from rltui.core.experiment.api import AgentProposal, Plan, Request, Status
+from rltui.core.experiment.consent import Verb
 from rltui.core.experiment.description import Panels
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.questions import ANY_TARGET, SupervisorApi
+from rltui.core.experiment.rights import Act
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.runs.evals import EvalReport, EvalRequest, QueuedEval
 from rltui.services.actor import requester
+from rltui.services.experiment.rights import require
 from rltui.supervisor.supervisor import Supervisor
+
+_VERBS: Mapping[str, Verb] = {
+    "note": "note", "prune": "prune-checkpoints", "evaluate": "eval", "cancel_eval": "eval",
+    "order_evals": "eval", "shutdown": "down",
+}  # fmt: skip
+"""Question → the act that it is, where rights need not know its plan."""
 
 
 class SupervisorAnswers(SupervisorApi):
@@ -22,6 +34,21 @@ class SupervisorAnswers(SupervisorApi):
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
+
+    async def respond(self, question: Question, params: Mapping[str, Any]) -> Value:
+        """The answer to a question, if whoever asks has the right to it."""
+        verb = _VERBS.get(question.name)
+        if verb is not None and not params.get("only_idle"):
+            await self._supervisor.commands.rights.check(Act(verb), question.name, params)
+        answer: Value = await getattr(self, question.name)(**question.decode(params))
+        return answer
+
+    async def answer_proposal(self, id_: str, accepted: bool, word: str = "") -> AgentProposal:
+        async def replay(method: str, params: Mapping[str, Any]) -> Value:
+            return await self.respond(questions_of(SupervisorApi)[method], params)
+
+        rights = self._supervisor.commands.rights
+        return await rights.answer(id_, accepted=accepted, word=word, replay=replay)
 
     async def status(self) -> Status:
         self._supervisor.runtime.observation.progress.poll()
@@ -73,6 +100,7 @@ class SupervisorAnswers(SupervisorApi):
         return await self._supervisor.evals.order(every, request)
 
     async def tokens(self, values: dict[str, str]) -> Value:
+        require(Act("start"), control=self._supervisor.runtime.setup.control.path)
         os.environ.update(values)
         return Value()
 

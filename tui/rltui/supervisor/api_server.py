@@ -332,8 +332,7 @@ class _Client:
                 f"this supervisor has no method {method[:_LONGEST_NAME]!r}",
                 hint="it may be an older version",
             )
-        answer: Value = await getattr(self._server.answers, question.name)(**question.decode(params))
-        return answer
+        return await self._server.answers.respond(question, params or {})
 
     def _identify(self, params: object) -> None:
         """Raises UsageError for what is no actor."""

@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 
 from rltui.base.tasks import spawn
 from rltui.core import hints
+from rltui.core.config.data import deep_leaves
 from rltui.core.experiment.api import EDITS, Down, Plan, Request, RollbackOffer
 from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.core.experiment.refusal import refuse, refuse_blocked
+from rltui.core.experiment.rights import Act
 from rltui.core.experiment.states import ComponentState
 from rltui.core.runs.checkpoints import PrunePlan, Retention
 from rltui.errors import ConflictError, RltuiError
@@ -20,6 +22,7 @@ from rltui.services.experiment.intent import AppliedEdit, Intent, Pending
 from rltui.services.runs.checkpoints import delete
 from rltui.supervisor.component import ComponentRunner
 from rltui.supervisor.planner import Planned, Planner
+from rltui.supervisor.rights import AgentRights
 from rltui.supervisor.rollback import RollbackWatch
 from rltui.supervisor.runs.checkpoints import CheckpointService
 from rltui.supervisor.runtime import Runtime
@@ -36,6 +39,7 @@ class Commands:
         self._checkpoints = checkpoints
         self._planner = Planner(runtime)
         self._transactions = Transactions(runtime)
+        self.rights = AgentRights(runtime, self.plan)
         self._rollback = RollbackWatch(self._name, alert=runtime.events.alert)
         runtime.events.on_lifecycle(self._rollback.lifecycle_changed)
         runtime.events.on_lifecycle(self._promise_retry)
@@ -151,6 +155,8 @@ class Commands:
         """The caller holds the lock of decisions."""
         plan, edit = planned.plan, planned.edit
         refuse(plan, request)
+        act, is_first = self._act(request, planned)
+        await self.rights.check(act, "execute", request.to_plain(), plan=plan, first=is_first)
         moves = request.action not in EDITS or request.restart
         if self._transactions.busy and moves and request.action != "stop":
             raise ConflictError(
@@ -177,6 +183,31 @@ class Commands:
             self._runtime.events.changed("knobs")
         self._runtime.events.changed("pending")
         return plan
+
+    def _act(self, request: Request, planned: Planned) -> tuple[Act, bool]:
+        """The request as rights see it; and whether it is the first start of a new run."""
+        plan, edit, document = planned.plan, planned.edit, self._runtime.config.document
+        starts = bool(plan.start) and (request.action not in EDITS or request.restart)
+        is_first = request.is_first and not any(runner.attempt for runner in self._processes.runners.values())
+        files = () if edit is None else edit.changes.values()
+        changes = {key: new for file in files for key, (_, new) in file.values.items()}
+        config = {}
+        if request.action in ("undo", "redo"):  # without the key it was as somebody else had it
+            changes = {key: new for key, new in changes.items() if new is not None}
+        elif is_first:
+            tables = (deep_leaves(file.data) for file in document.files.values())
+            config = {key: value for table in tables for key, value in table.items()}
+        elif starts:
+            running = self._runtime.config.running(self._processes.attempts())
+            config = {knob.key: knob.value for knob in document.pending(running, document.files)}
+        act = Act(
+            request.action,
+            changes=changes,
+            config=config,
+            restarts=starts and not is_first,
+            creates=starts and not self._processes.alive(),
+        )
+        return act, is_first
 
     async def prune(self, retention: Retention, only: Collection[int]) -> PrunePlan:
         """Delete checkpoints that `retention` leaves over, of those that a person was shown.
@@ -254,6 +285,7 @@ class Commands:
 
     def _start_shutdown(self, down: Down) -> None:
         self.down = down = down.replace(complete=False)
+        self.rights.expire("the run was shut down")
         with acting_as(down.actor):
             self._shutdown_task = spawn(self._shut_everything_down(down), "down")
         self._runtime.events.changed("pending")

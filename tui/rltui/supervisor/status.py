@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 
 from rltui.base.text import join_words
-from rltui.core.experiment.api import Bottleneck, ComponentStatus, Down, HostStatus, RollbackOffer, Status
+from rltui.core.experiment.api import (
+    AgentProposal,
+    Bottleneck,
+    ComponentStatus,
+    Down,
+    HostStatus,
+    RollbackOffer,
+    Status,
+)
 from rltui.core.experiment.states import ComponentState
 from rltui.core.runs.evals import COMPONENT, SERVER, QueuedEval
 from rltui.core.runs.state import is_complete, run_state
@@ -39,11 +47,12 @@ class StatusBuilder:
         down: Down | None,
         rollback: RollbackOffer | None,
         evals: tuple[QueuedEval, ...],
+        proposals: tuple[AgentProposal, ...],
     ) -> Status:
         """Everything about processes and progress.
 
         `transaction`: the plan being executed, in words. `down`: whether and by whom everything is being
-        ended. `evals`: the running one first.
+        ended. `evals`: the running one first. `proposals`: those that wait for a person.
         """
         progress = self._observation.current_progress
         if (missing := self._missing()) is not None:
@@ -65,6 +74,7 @@ class StatusBuilder:
             "transaction": transaction,
             "rollback": rollback,
             "evals": evals,
+            "proposals": proposals,
         }
         return with_queue(self._setup.record, status.replace(**live))
 

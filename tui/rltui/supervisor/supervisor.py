@@ -109,6 +109,7 @@ class Supervisor:
             down=commands.down,
             rollback=commands.offer,
             evals=self.evals.queue,
+            proposals=commands.rights.open,
         )
 
     def _announce_end(self, runner: ComponentRunner, previous: Lifecycle) -> None:

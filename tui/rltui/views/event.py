@@ -35,6 +35,7 @@ KINDS: Mapping[str, Cell] = {
     "config": _PLAIN,
     "alert": Cell("⚠", "busy"),
     "note": Cell("»", "head"),
+    "proposal": Cell("?", "busy"),
     "link": Cell(LINK_SIGN),
     "health": _PLAIN,
     "stall": Cell("⚠", "busy"),

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 def down(arguments: Arguments) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""
     from rltui.client.down import plan_down
+    from rltui.core.experiment.api import Request
+    from rltui.core.experiment.consent import loss_of_plan
 
     if arguments.mine and not arguments.all:
         raise UsageError("--mine needs --all", hint=str(hints.DOWN_MINE))
@@ -63,6 +65,7 @@ def down(arguments: Arguments) -> int:
         raise
     plan = plan_down(record)
     sys.stderr.write(styled_plan_text(plan))
+    require_consent("down", arguments, "stop it?", loss=loss_of_plan(plan, Request(action="stop")))
     try:
         status, message = _end(record)
     except KeyboardInterrupt:

@@ -19,6 +19,7 @@ from rltui import paths
 from rltui.base.interpreter import OUTER_VARIABLES, module_command
 from rltui.base.text import join_words, numbered, parse_whole_number, unknown_name
 from rltui.core import hints
+from rltui.core.experiment.rights import Act
 from rltui.core.experiment.states import ENTRY_STATES
 from rltui.core.runs.queue import (
     LaunchEnvironment,
@@ -31,6 +32,7 @@ from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.actor import actor
 from rltui.services.experiment.files import same_folder
 from rltui.services.experiment.registry import find_experiment
+from rltui.services.experiment.rights import require, trials_of
 from rltui.services.fingerprints import fingerprint
 from rltui.services.processes import subprocesses
 from rltui.services.runs.queue_file import change_queue, read_queue, scheduler_lock
@@ -175,6 +177,7 @@ def add_to_queue(
             new_entries.append(
                 _entry(request, (*queue.entries, *new_entries), {**shared_fields, "files": files})
             )
+        _require_entries(queue, new_entries, is_new=True)
         entries = (*queue.entries, *new_entries)
         rule_change = {} if after_reboot is None else {"after_reboot": after_reboot}
         everywhere = {**queue.surroundings, key: around}
@@ -193,6 +196,20 @@ def launch_environment() -> LaunchEnvironment:
         if is_kept_variable(name) and name not in OUTER_VARIABLES
     }
     return LaunchEnvironment(cwd=os.getcwd(), variables=variables)  # noqa: PTH109 - as the child is told
+
+
+def _require_entries(queue: RunQueue, entries: Iterable[QueueEntry], *, is_new: bool = False) -> None:
+    """Return where whoever acts here may add or change these entries: an agent its own, which wait for a
+    person where it may only propose.
+
+    Raises:
+        UsageError: if it may not.
+    """
+    who = actor()
+    for number, entry in enumerate(entries, 1):
+        act = Act("queue", entry.name, queues=number if is_new else 0)
+        is_own = entry.by is not None and (entry.by.kind, entry.by.name) == (who.kind, who.name)
+        require(act, can_wait=is_own, trials=trials_of(queue, who.name))
 
 
 def _entry(
@@ -290,10 +307,13 @@ def _shortened(name: str, end: str = "") -> str:
 
 def pause() -> RunQueue:
     """Start nothing any more; what runs goes on."""
+    require(Act("queue"))
     return change_queue(lambda queue: queue.replace(paused=queue.paused or "by hand"))
 
 
 def resume(*, after_reboot: bool | None = None) -> RunQueue:
+    require(Act("queue"))
+
     def change(queue: RunQueue) -> RunQueue:
         rule_change = {} if after_reboot is None else {"after_reboot": after_reboot}
         return queue.replace(paused="", told="", **rule_change)
@@ -305,6 +325,7 @@ def resume(*, after_reboot: bool | None = None) -> RunQueue:
 
 def limit(most: int | None) -> RunQueue:
     """Set how many entries run at once; `None`: as devices allow, without devices one."""
+    require(Act("queue"))
     queue = change_queue(lambda queue: queue.replace(max_parallel=most))
     ensure_scheduler()
     return queue
@@ -330,6 +351,7 @@ def remove(references: Sequence[str]) -> tuple[QueueEntry, ...]:
                     f"{names} is {matches[0].state}",
                     hint=f"to end the run: {hints.DOWN(name=matches[0].name)}",
                 )
+            _require_entries(queue, removable)
             removed.extend(removable)
         return queue.with_entries(entry for entry in queue.entries if entry not in removed)
 
@@ -353,6 +375,7 @@ def move(name: str, position: str) -> RunQueue:
         moving = [entry for entry in entries_of(queue, name) if entry.state == "queued"]
         if not moving:
             raise UsageError(f"no entry of {name} is queued")
+        _require_entries(queue, moving)
         waiting_entries = [entry for entry in queue.entries if entry.state == "queued"]
         remaining = [entry for entry in waiting_entries if entry not in moving]
         before = waiting_entries.index(moving[0])
@@ -397,10 +420,13 @@ def retry(
         new_entries.clear()
         others.clear()
         for name in names:
+            _require_entries(queue, entries_of(queue, name))
             for entry in entries_of(queue, name):
                 if ENTRY_STATES[entry.state].can_be_retried and (not entry.is_open or len(names) == 1):
                     own_files = {path: files[path] for path in entry.files if path in files}
                     update = {**_UNTRIED, "files": own_files, "by": by, **changes.get(entry.id, {})}
+                    if by.is_agent:
+                        update["accepted"] = None
                     new_entries.append(entry.replace(**update))
                     queue = queue.with_entry(new_entries[-1])
                 else:
@@ -413,6 +439,36 @@ def retry(
     ensure_scheduler()
     again = {entry.id for entry in new_entries}
     return tuple(new_entries), tuple(entry for entry in others if entry.id not in again)
+
+
+def answer(reference: str, *, accepted: bool, word: str = "") -> tuple[QueueEntry, ...]:
+    """Let what an agent has queued start, or decline it with a word.
+
+    Raises:
+        UsageError: if an agent answers, or no entry of that name waits for a person.
+    """
+    require(Act("agents"))
+    person = actor()
+    answered: list[QueueEntry] = []
+
+    def change(queue: RunQueue) -> RunQueue:
+        answered.clear()
+        for entry in entries_of(queue, reference):
+            if entry.is_proposed:
+                if accepted:
+                    now = entry.replace(accepted=person)
+                else:
+                    reason = f"declined by {person.short}{f': {word}' if word else ''}"
+                    now = entry.ended("stopped", reason, time.time())
+                queue = queue.with_entry(now)
+                answered.append(now)
+        if not answered:
+            raise UsageError(f"no entry of {reference} waits for a person", hint=hints.PROPOSALS())
+        return queue
+
+    change_queue(change)
+    ensure_scheduler()
+    return tuple(answered)
 
 
 def entries_of(queue: RunQueue, reference: str) -> list[QueueEntry]:

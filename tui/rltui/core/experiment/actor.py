@@ -23,6 +23,8 @@ class Actor(Value):
     """Such as `pts/3`; empty: none."""
     ssh: str = ""
     """Address that an ssh session came from; empty: none."""
+    reason: str = ""
+    """Why it acts, in its own words, from `--reason`."""
 
     @property
     def is_agent(self) -> bool:

@@ -308,6 +308,8 @@ class Status(Value):
     """Unfinished evaluations: the running one first, then in the order of their start."""
     links: tuple[Link, ...] = ()
     """Pages about the run, in the order in which its programs named them."""
+    proposals: tuple[AgentProposal, ...] = ()
+    """Those of agents that wait for a person, oldest first."""
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -470,6 +472,39 @@ class Plan(Value):
     @property
     def blocked(self) -> bool:
         return any(problem.is_error for problem in self.problems)
+
+
+ProposalState = Literal["open", "accepted", "declined", "expired"]
+
+
+class AgentProposal(Value):
+    """An act that an agent may not do without a person: `rltui agents proposals --json`."""
+
+    id: str
+    verb: str
+    text: str
+    """Its effect in words."""
+    by: Actor
+    reason: str = ""
+    """The agent's own words."""
+    at: float
+    method: str = "execute"
+    """The question to the supervisor that it is."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Its arguments; nobody is shown them, as they may hold keys."""
+    plan: Plan | None = None
+    """Effects by now, of an `execute`."""
+    was_alive: bool = False
+    """Something of the run was alive then: with that it expires."""
+    state: ProposalState = "open"
+    word: str = ""
+    """The person's word, or why it expired."""
+    answered_by: Actor | None = None
+    answered_at: float | None = None
+
+    @property
+    def shown(self) -> AgentProposal:
+        return self.replace(params={})
 
 
 class Publication(Value):

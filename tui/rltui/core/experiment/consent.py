@@ -39,16 +39,19 @@ LOSSES: Mapping[Verb, Loss | None] = {
 }  # fmt: skip
 """`None`: `loss_of_plan` computes it from the plan."""
 _UNASKED: frozenset[Verb] = frozenset({"down"})
-"""Executed whatever they lose, with a report of the loss: scripts end runs by it."""
+"""Executed whatever they lose, with a report of the loss: scripts end runs by it. An agent says `--yes`."""
 
 
-def decide(verb: Verb, loss: Loss, *, has_terminal: bool, yes: bool) -> Decision:
-    """Whether `verb`, which loses `loss`, is executed at once. `yes`: consent was already given."""
-    if yes or loss is Loss.NOTHING or verb in _UNASKED:
+def decide(verb: Verb, loss: Loss, *, has_terminal: bool, yes: bool, is_agent: bool = False) -> Decision:
+    """Whether `verb`, which loses `loss`, is executed at once. `yes`: consent was already given.
+
+    `is_agent`: an agent asks, which answers no questions, whatever terminal it has.
+    """
+    if yes or loss is Loss.NOTHING or (verb in _UNASKED and not is_agent):
         return Decision.ACT
-    if has_terminal:
+    if has_terminal and not is_agent:
         return Decision.ASK
-    return Decision.REFUSE if loss >= Loss.MORE else Decision.ACT
+    return Decision.REFUSE if loss >= Loss.MORE or verb in _UNASKED else Decision.ACT
 
 
 def loss_of_plan(plan: Plan, request: Request) -> Loss:

@@ -14,7 +14,7 @@ from msgspec import Meta
 from rltui.base.questions import command, question
 from rltui.base.values import Value
 from rltui.core.config.report import BatchUnit, Conversion, KnobTable
-from rltui.core.experiment.api import Plan, Request, Status
+from rltui.core.experiment.api import AgentProposal, Plan, Request, Status
 from rltui.core.experiment.description import Panels
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.gpu.report import GpuHistories, GpuReport
@@ -97,6 +97,10 @@ class ExperimentApi:
     @command()
     async def order_evals(self, every: _Count, request: EvalRequest = ANY_TARGET) -> EvalReport:
         """Evaluate one of so many checkpoints as `request` says, whatever its target; 0: none any more."""
+
+    @command()
+    async def answer_proposal(self, id_: str, accepted: bool, word: str = "") -> AgentProposal:
+        """Do what an agent proposes, or decline it with a word. An agent is refused."""
 
 
 class SupervisorApi(ExperimentApi):

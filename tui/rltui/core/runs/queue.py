@@ -96,6 +96,8 @@ class QueueEntry(QueueOptions):
     added_at: float
     by: Actor | None = None
     """Who added it; `None`: an earlier version did."""
+    accepted: Actor | None = None
+    """The person who has accepted an entry that an agent proposed."""
     state: EntryState = "queued"
     outcome: Outcome | None = None
     """State after the end, known in state `stopping`."""
@@ -117,6 +119,11 @@ class QueueEntry(QueueOptions):
     @property
     def is_open(self) -> bool:
         return ENTRY_STATES[self.state].is_open
+
+    @property
+    def is_proposed(self) -> bool:
+        """An agent has queued it, and no person has accepted it so far."""
+        return self.state == "queued" and self.by is not None and self.by.is_agent and self.accepted is None
 
     def run_request(self, *, is_resumed: bool) -> ExperimentRequest:
         """The request of its next start. `is_resumed`: an earlier start made its run, which goes on.

@@ -58,6 +58,8 @@ class RunMetadata(RunOrigin):
     """Time since which it is not listed by default."""
     trashed_at: float | None = None
     """Time since which its folder lies in the trash."""
+    rights: str = ""
+    """Rights of agents on it; empty: those of the settings."""
 
     @classmethod
     def parse(cls, data: object) -> Self:
@@ -82,6 +84,8 @@ class RunChange:
     is_archived: bool | None = None
     is_trashed: bool | None = None
     """Move the folder to the trash, or back."""
+    rights: str | None = None
+    """Rights of agents on it, which a person alone may change."""
 
     def inverse(self, row: RunRow) -> RunChange:
         """The opposite change, if `row` was the former state."""
@@ -93,6 +97,7 @@ class RunChange:
             is_best=None if self.is_best is None else row.is_best,
             is_archived=None if self.is_archived is None else row.archived_at is not None,
             is_trashed=None if self.is_trashed is None else row.trashed_at is not None,
+            rights=None if self.rights is None else row.rights,
         )
 
 
@@ -204,5 +209,6 @@ _METADATA_KINDS: Mapping[str, Kind] = {
     "is_best": FLAG,
     "archived_at": TIME.or_none,
     "trashed_at": TIME.or_none,
+    "rights": LINE,
 }
 _REQUIRED = frozenset({"id", "created_at"})

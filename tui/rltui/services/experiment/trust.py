@@ -14,11 +14,13 @@ from pathlib import Path
 from rltui import paths
 from rltui.base.kinds import TEXTS
 from rltui.core import hints
+from rltui.core.experiment.rights import Act
 from rltui.errors import ConfigError, RltuiError
 from rltui.frameworks.base import Framework
 from rltui.services.config.config_file import content_of, sha_of
 from rltui.services.experiment import layout_files
 from rltui.services.experiment.checkout import NearbyCheckout
+from rltui.services.experiment.rights import require
 from rltui.services.own_files import make_folder, write_atomically
 
 _Entry = tuple[str, ...]
@@ -60,6 +62,7 @@ def trust(folder: Path) -> None:
     Raises:
         RltuiError: if that cannot be stored.
     """
+    require(Act("trust"))
     _add_entries([("tree", str(folder.resolve()))])
 
 

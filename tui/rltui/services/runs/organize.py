@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rltui.base.text import duration, join_first, join_words, truncate
 from rltui.core import hints
@@ -32,6 +32,9 @@ from rltui.services.runs.dashboard_folders import DashboardFolders
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.metadata import change_metadata
 from rltui.services.runs.moved_folders import TRASH
+
+if TYPE_CHECKING:
+    from rltui.core.experiment.consent import Verb
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +60,10 @@ def change_run(index: RunIndex, row: RunRow, change: RunChange) -> RunRow:
         ConflictError: if its folder does not exist; as `_rename`, `trash` and `restore`.
         RltuiError: if the metadata cannot be written; as `trash` and `restore`.
     """
+    if replace(change, name=None, is_trashed=None, rights=None) != RunChange():
+        _require("label", row)
+    if change.rights is not None:
+        _require("agents", row)
     adding, note = frozenset(map(_check_tag, change.add_tags)), change.note
     if note is not None and len(note := note.strip()) > _LONGEST_NOTE:
         raise UsageError(f"note too long ({len(note)} characters, at most {_LONGEST_NOTE})")
@@ -71,6 +78,7 @@ def change_run(index: RunIndex, row: RunRow, change: RunChange) -> RunRow:
             note=metadata.note if note is None else note,
             is_best=metadata.is_best if change.is_best is None else change.is_best,
             archived_at=archived_at,
+            rights=metadata.rights if change.rights is None else change.rights,
         )
 
     if change.name is not None:
@@ -93,6 +101,7 @@ def _words(change: RunChange, note: str | None) -> str:
         "" if note is None else f"note of the run: {truncate(note, _JOURNALED_CHARS)}",
         {None: "", True: "marked as best", False: "no longer marked as best"}[change.is_best],
         {None: "", True: "archived", False: "unarchived"}[change.is_archived],
+        "" if change.rights is None else f"rights of agents: {change.rights or 'those of the settings'}",
     ]
     return "; ".join(filter(None, texts))
 
@@ -104,6 +113,14 @@ def _journal(row: RunRow, words: str) -> None:
         Journal(journal_file).add("run", words)
 
 
+def _require(verb: Verb, row: RunRow) -> None:
+    """Raises UsageError if an agent acts here that may not do that to the run."""
+    from rltui.core.experiment.rights import Act  # pydantic takes 60 ms
+    from rltui.services.experiment.rights import require
+
+    require(Act(verb, row.name), control=Path(row.control) if row.control else None)
+
+
 def _rename(index: RunIndex, row: RunRow, name: str) -> RunRow:
     """Give its experiment another name. The sockets, terminals and processes of a living one have its name.
 
@@ -112,6 +129,7 @@ def _rename(index: RunIndex, row: RunRow, name: str) -> RunRow:
         ConflictError: if the name is taken, if its folder is gone or in the trash, if it lives, or if another
             experiment uses its inference server, which it finds by the name.
     """
+    _require("rename", row)
     folder = folder_to_trash(row)
     if folder is None or not folder.is_dir():
         raise _missing_folder_error(row)
@@ -220,6 +238,7 @@ def trash(index: RunIndex, row: RunRow, *, with_others: bool = False) -> RunRow:
         ConflictError: if it lives, if its folder contains other runs or older entries.
         RltuiError: if it cannot be moved.
     """
+    _require("rm", row)
     folder = folder_to_trash(row)
     if is_in_trash(row):
         return row
@@ -255,6 +274,7 @@ def restore(index: RunIndex, row: RunRow) -> RunRow:
         ConflictError: if its old path is occupied, or it is not in the trash any more.
         RltuiError: if it cannot be moved.
     """
+    _require("restore", row)
     folder = folder_to_trash(row)
     if folder is None or not is_in_trash(row):
         return _record_trashed_at(index, row, None)
@@ -294,6 +314,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
     """
     from rltui.services.runs.checkpoints import delete  # pydantic takes 60 ms
 
+    _require("empty-trash", row)
     folder = folder_to_trash(row)
     if folder is None or not is_in_trash(row) or not folder.name.startswith(f"{row.id}-"):
         raise UsageError(f"{row.name} is not in the trash", hint=hints.RM(run=row.name))

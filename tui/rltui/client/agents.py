@@ -1,0 +1,102 @@
+"""Agents on this machine, as a person sees them: rights, pause, what each uses, and what they propose."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rltui.base.values import Value
+from rltui.client import launch
+from rltui.client.queue import commands
+from rltui.core import hints
+from rltui.core.experiment.api import AgentProposal
+from rltui.core.experiment.questions import ExperimentApi
+from rltui.core.experiment.rights import Counts, Level
+from rltui.core.runs.queue import QueueEntry
+from rltui.errors import RltuiError, UsageError
+from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.proposals import read_proposals
+from rltui.services.experiment.registry import known_experiments
+from rltui.services.experiment.rights import granted, uses_now
+from rltui.services.runs.queue_file import read_queue
+
+
+class AgentUse(Value):
+    """What one agent has on this machine now."""
+
+    name: str
+    runs: int = 0
+    """Living runs that it has created or started."""
+    trials: int = 0
+    """Its runs in the queue, waiting or running."""
+    restarts: int = 0
+    """In the last hour."""
+
+
+class ProposalOfRun(Value):
+    run: str
+    proposal: AgentProposal
+
+
+class AgentsReport(Value):
+    """The document that `rltui agents --json` prints."""
+
+    level: Level
+    source: str
+    """Where the level comes from: the settings, a pause, settings that cannot be read."""
+    limits: dict[str, object]
+    """The table `[agents]` of the settings."""
+    agents: tuple[AgentUse, ...] = ()
+    proposals: tuple[ProposalOfRun, ...] = ()
+    """Those that wait for a person, oldest first; with `answered` the others, too."""
+    entries: tuple[QueueEntry, ...] = ()
+    """Entries of the queue that wait for a person."""
+
+
+def report(*, answered: bool = False) -> AgentsReport:
+    """Blocking."""
+    rights, queue = granted(), read_queue()
+    uses: dict[str, Counts] = uses_now(rights.rights, queue)
+    return AgentsReport(
+        level=rights.level,
+        source=rights.source,
+        limits=rights.rights.model_dump(mode="json", exclude={"rights"}),
+        agents=tuple(
+            AgentUse(name=name, runs=counts.runs, trials=counts.trials, restarts=counts.restarts)
+            for name, counts in sorted(uses.items())
+        ),
+        proposals=tuple(
+            ProposalOfRun(run=record.name, proposal=proposal.shown)
+            for record in known_experiments()
+            for proposal in _proposals_of(record)
+            if answered or proposal.state == "open"
+        ),
+        entries=tuple(entry for entry in queue.entries if entry.is_proposed),
+    )
+
+
+def _proposals_of(record: ExperimentRecord) -> tuple[AgentProposal, ...]:
+    with suppress(RltuiError):  # damaged: its supervisor says so
+        return read_proposals(record.control.path).proposals
+    return ()
+
+
+def answer(record: ExperimentRecord, id_: str | None, *, accepted: bool, word: str = "") -> AgentProposal:
+    """Accept or decline what an agent proposes in a run; without an id its only open proposal.
+
+    Raises:
+        UsageError: if there is none, or several.
+        ConflictError, ConfigError, RltuiError: as the act itself; the proposal stays open.
+    """
+    if id_ is None:
+        waiting = [proposal.id for proposal in _proposals_of(record) if proposal.state == "open"]
+        if len(waiting) != 1:
+            title = f"{record.name} has {len(waiting) or 'no'} open proposals"
+            raise UsageError(title, hint=f"name one; to list them: {hints.PROPOSALS}")
+        id_ = waiting[0]
+    with launch.connect_or_start(record) as wire:
+        return wire.request(ExperimentApi.answer_proposal, id_, accepted, word)
+
+
+def answer_entry(reference: str, *, accepted: bool, word: str = "") -> tuple[QueueEntry, ...]:
+    """Let entries of the queue start that agents have added, or decline them: as `queue.commands.answer`."""
+    return commands.answer(reference, accepted=accepted, word=word)

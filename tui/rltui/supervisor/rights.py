@@ -1,0 +1,244 @@
+"""What agents may do in one experiment: allowed at once, kept as a proposal for a person, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from rltui.base.tasks import spawn
+from rltui.base.text import join_words
+from rltui.core import hints
+from rltui.core.experiment.api import EDITS, AgentProposal, Plan, ProposalState, Request
+from rltui.core.experiment.consent import with_consent
+from rltui.core.experiment.lifecycle import Lifecycle
+from rltui.core.experiment.rights import Act, Permission
+from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.services.actor import acting_as, requester
+from rltui.services.experiment.proposals import read_proposals, save_proposals
+from rltui.services.experiment.rights import accepted_entry, granted, judge, refusal, require
+from rltui.services.runs.metadata import read_metadata
+from rltui.supervisor.component import ComponentRunner
+from rltui.supervisor.runtime import Runtime
+from rltui.views.plan import lost_text
+
+logger = logging.getLogger(__name__)
+
+_MOST_OPEN = 20
+"""Most proposals that wait for a person."""
+_LONGEST_WORD = 2000
+_accepted_by: ContextVar[str] = ContextVar("accepted_by", default="")
+"""Name of the person who has accepted the request in hand; empty: nobody has."""
+
+Replay = Callable[[str, Mapping[str, Any]], Awaitable[object]]
+"""Asks the supervisor a question, by method and arguments."""
+
+
+class AgentRights:
+    def __init__(self, runtime: Runtime, plan: Callable[[Request], Awaitable[Plan]]) -> None:
+        self._name = runtime.setup.record.name
+        self._control = runtime.setup.control.path
+        self._processes = runtime.processes
+        self._events = runtime.events
+        self._plan = plan
+        self._proposals = read_proposals(self._control)
+        self._is_checking = False
+        runtime.events.on_lifecycle(self._lifecycle_changed)
+        runtime.events.on_change("knobs", self._check_open)
+
+    @property
+    def open(self) -> tuple[AgentProposal, ...]:
+        """The proposals that wait for a person, as they may be shown."""
+        return tuple(proposal.shown for proposal in self._proposals.proposals if proposal.state == "open")
+
+    # --- an act -------------------------------------------------------------------------------------------
+
+    async def check(
+        self,
+        act: Act,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        plan: Plan | None = None,
+        first: bool = False,
+    ) -> None:
+        """Return if whoever asks may do it at once. `first`: the first start of a new run.
+
+        Raises:
+            UsageError: if an agent may not, or needs a person, who finds its proposal.
+        """
+        who = requester()
+        if who is None or not who.is_agent:
+            return
+        accepted = _accepted_by.get()
+        if first and not accepted and (metadata := read_metadata(self._control)) is not None:
+            accepted = accepted_entry(metadata.entry)
+        rights = granted(self._control, accepted_by=accepted)
+        act = replace(act, run=self._name)
+        judgement = await asyncio.to_thread(judge, rights, who, act, folder=self._control.parent)
+        if judgement.permission is Permission.PROPOSE:
+            proposal = self._propose(act, method, params, plan)
+            wait = hints.WAIT_PROPOSAL(name=self._name, id=proposal.id)
+            raise UsageError(
+                f"{judgement.text}: kept as proposal {proposal.id}",
+                hint=f"a person accepts or declines it; to wait for the answer: {wait}",
+                code=judgement.code,
+            )
+        if judgement.permission is Permission.REFUSE:
+            raise refusal(judgement)
+
+    def _propose(self, act: Act, method: str, params: Mapping[str, Any], plan: Plan | None) -> AgentProposal:
+        who = requester()
+        assert who is not None, "an agent asked"
+        waiting = [proposal for proposal in self._proposals.proposals if proposal.state == "open"]
+        for proposal in waiting:
+            if (proposal.by.name, proposal.method, proposal.params) == (who.name, method, params):
+                return proposal  # it asks again
+        if len(waiting) >= _MOST_OPEN:
+            raise ConflictError(
+                f"{len(waiting)} proposals of {self._name} wait for a person", hint="wait for their answers"
+            )
+        proposal = AgentProposal(
+            id=f"p{self._proposals.count + 1}",
+            verb=act.verb,
+            text=act.verb if plan is None else _effect(act.verb, plan, Request.from_plain(params)),
+            by=who,
+            reason=who.reason,
+            at=time.time(),
+            method=method,
+            params=dict(params),
+            plan=plan,
+            was_alive=bool(self._processes.alive()),
+        )
+        self._save(proposal, f"{proposal.id}: {who.short} proposes: {proposal.text}")
+        return proposal
+
+    # --- the answer ---------------------------------------------------------------------------------------
+
+    async def answer(self, id_: str, *, accepted: bool, word: str, replay: Replay) -> AgentProposal:
+        """A person's answer. What is accepted is done as the agent's act.
+
+        Raises:
+            UsageError: if an agent answers, or there is no such proposal.
+            ConflictError: if it was answered, or has expired.
+            RltuiError: as the act itself; the proposal stays open.
+        """
+        require(Act("agents"))
+        proposal = next((entry for entry in self._proposals.proposals if entry.id == id_), None)
+        if proposal is None:
+            raise UsageError(f"{self._name} has no proposal {id_[:20]}", hint=hints.PROPOSALS())
+        if proposal.state == "open":
+            await self._check(proposal)
+            proposal = next(entry for entry in self._proposals.proposals if entry.id == id_)
+        if proposal.state != "open":
+            raise ConflictError(
+                f"proposal {id_} was {proposal.state}{f': {proposal.word}' if proposal.word else ''}",
+                hint="nothing was done",
+                code="stale_plan",
+            )
+        if not accepted:
+            return self._close(proposal, "declined", word).shown
+        answered = self._close(proposal, "accepted", word)
+        params = proposal.params
+        if proposal.plan is not None:
+            params = with_consent(Request.from_plain(params), proposal.plan).to_plain()
+        person = answered.answered_by
+        token = _accepted_by.set(person.short if person is not None else "a person")
+        try:
+            with acting_as(proposal.by):
+                await replay(proposal.method, params)
+        except RltuiError as error:
+            self._save(proposal, f"{id_} could not be carried out: {error.title}")
+            raise
+        finally:
+            _accepted_by.reset(token)
+        return answered.shown
+
+    def expire(self, reason: str) -> None:
+        """Nobody can accept any proposal any more."""
+        for proposal in self._proposals.proposals:
+            if proposal.state == "open" and proposal.method != "shutdown":
+                self._close(proposal, "expired", reason)
+
+    # --- expiry -------------------------------------------------------------------------------------------
+
+    def _lifecycle_changed(self, runner: ComponentRunner, previous: Lifecycle) -> None:
+        if runner.lifecycle.state != previous.state:
+            self._check_open()
+
+    def _check_open(self) -> None:
+        if self.open and not self._is_checking:
+            self._is_checking = True
+            spawn(self._check_all(), "proposals")
+
+    async def _check_all(self) -> None:
+        try:
+            for proposal in self._proposals.proposals:
+                if proposal.state == "open":
+                    with acting_as(None):
+                        await self._check(proposal)
+        finally:
+            self._is_checking = False
+
+    async def _check(self, proposal: AgentProposal) -> None:
+        """Bring the plan of a proposal up to date, or have it expire."""
+        if proposal.was_alive and not self._processes.alive():
+            self._close(proposal, "expired", "the run has ended")
+        elif proposal.plan is not None:
+            try:
+                plan = await self._plan(Request.from_plain(proposal.params))
+            except RltuiError as error:
+                self._close(proposal, "expired", error.title)
+                return
+            now = next(entry for entry in self._proposals.proposals if entry.id == proposal.id)
+            if now.state != "open":
+                return
+            if changed := _changed(proposal.plan, plan):
+                self._close(now, "expired", changed)
+            elif plan != now.plan:
+                self._save(now.replace(plan=plan))
+
+    def _close(self, proposal: AgentProposal, state: ProposalState, word: str) -> AgentProposal:
+        by = None if state == "expired" else requester()
+        word = word.strip()[:_LONGEST_WORD]
+        answered = proposal.replace(state=state, word=word, answered_by=by, answered_at=time.time())
+        self._save(answered, f"{proposal.id} {state}: {proposal.text}{f': {word}' if word else ''}")
+        return answered
+
+    def _save(self, proposal: AgentProposal, text: str = "") -> None:
+        """`text`: of the entry in the journal, if it is worth one."""
+        self._proposals = self._proposals.with_proposal(proposal)
+        save_proposals(self._control, self._proposals)
+        if text:
+            self._events.journal.add("proposal", text, id=proposal.id, state=proposal.state)
+        self._events.changed("status")
+
+
+def _effect(verb: str, plan: Plan, request: Request) -> str:
+    """The effect on one line: `rl.toml: lr 2e-4 → 1e-4; restart trainer; lose 6 steps`."""
+    if request.action in EDITS and not request.restart:
+        return "; ".join(plan.written) or verb
+    restarted = [name for name in plan.start if name in plan.stop]
+    others = [("restart", restarted)] if restarted else []
+    others += [("stop", [name for name in plan.stop if name not in restarted])]
+    others += [("start", [name for name in plan.start if name not in restarted])]
+    steps = [f"{verb} {join_words(names)}" for verb, names in others if names]
+    lost = lost_text(plan.lost)
+    effects = [*plan.written, *steps, *([f"lose {lost}"] if lost else [])]
+    return "; ".join(effects) or verb
+
+
+def _changed(before: Plan, now: Plan) -> str:
+    """What a plan was made from and is something else by now; empty: nothing."""
+    if before.base != now.base:
+        return "the config files have changed"
+    if (before.stop, before.start, before.free) != (now.stop, now.start, now.free):
+        return "other components would stop or start"
+    resume = (before.resume_from, None if before.lost.newest else before.lost.resume_step)
+    if resume != (now.resume_from, None if now.lost.newest else now.lost.resume_step):
+        return "it would resume from another checkpoint"
+    return ""
