@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import Implementation
 from tests.conftest import Box
+from tests.fakes.machine import machine_with_runs
 from tests.fakes.past_run import write_finished_run
 from tests.fakes.rollouts import write_flat_run
 
@@ -29,11 +31,11 @@ WRITING = {"apply", "evaluate", "note"}
 
 
 @asynccontextmanager
-async def served(box: Box, *, mode: str = MODERN) -> AsyncIterator[Client]:
+async def served(
+    env: Mapping[str, str], *, mode: str = MODERN, host: Sequence[str] = ()
+) -> AsyncIterator[Client]:
     """A client of `rltui mcp`, as the program of an agent starts it."""
-    program = StdioServerParameters(
-        command=sys.executable, args=["-m", "rltui", "mcp"], env=box.env, cwd=str(box.work)
-    )
+    program = StdioServerParameters(command=sys.executable, args=["-m", "rltui", *host, "mcp"], env={**env})
     night = Implementation(name="night-shift", version="1")
     async with Client(stdio_client(program), mode=mode, client_info=night) as client:
         yield client
@@ -123,25 +125,25 @@ async def test_a_plan_is_executed_once_and_as_it_was_shown(long_run: Path) -> No
 @pytest.mark.parametrize("mode", ["auto", "legacy", MODERN])
 async def test_clients_of_both_eras_are_served(counters: Box, mode: str) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-o", "out")
-    async with served(counters, mode=mode) as client:
+    async with served(counters.env, mode=mode) as client:
         assert len((await client.list_tools()).tools) == len(READING | WRITING)
         assert (await call(client, "overview"))["runs"][0]["state"] == "running"
-        assert (await call(client, "note", text="seen"))["run"] == "counters"
-    (entry,) = counters.json("events", "--by", "night-shift")
-    assert entry["text"] == "seen"
+        assert (await call(client, "note", text="seen"))["run"] == "out"
+    (entry,) = [entry for entry in counters.json("events")["events"] if entry["kind"] == "note"]
+    assert (entry["text"], entry["by"]["kind"], entry["by"]["name"]) == ("seen", "agent", "night-shift")
 
 
 @pytest.mark.slow
 async def test_only_what_was_planned_is_executed(counters: Box) -> None:
     counters.json("up", "run.toml", "-l", "counters.toml", "-o", "out")
-    async with served(counters) as client:
+    async with served(counters.env) as client:
         edit = await call(client, "plan", action="set", args={"edits": {"max_steps": 30}})
         assert "+max_steps = 30" in edit["diff"]
         restart = await call(client, "plan", action="restart", args={"components": ["trainer"]})
         assert restart["stop"] == ["trainer"]
         config = counters.work / "run.toml"
         assert "= 20" in config.read_text()  # nothing was done so far
-    async with served(counters) as client:  # another server
+    async with served(counters.env) as client:  # another server
         applied = await call(client, "apply", plan_id=edit["plan_id"], reason="longer")
         assert applied["ok"]
         assert "= 30 # steps" in config.read_text()
@@ -151,4 +153,15 @@ async def test_only_what_was_planned_is_executed(counters: Box) -> None:
         assert set(down["stop"]) == {"inference", "orchestrator", "trainer"}
         ended = await call(client, "apply", plan_id=down["plan_id"], reason="done for tonight")
         assert ended["done"][0] == "no process is left"
-    assert counters.tagged("counters") == []
+    assert counters.tagged("out") == []
+
+
+@pytest.mark.slow
+async def test_the_runs_of_another_machine_by_its_own_server(own_user: Path) -> None:
+    machine = machine_with_runs(own_user / "box")
+    settings = own_user / "config" / "rltui" / "settings.toml"
+    settings.parent.mkdir()
+    settings.write_text(f'[hosts.gpubox]\nreach = ["{machine.way}"]\nrltui = "{machine.root}/rltui"\n')
+    async with served(os.environ, host=("--host", "gpubox")) as client:
+        runs = (await call(client, "overview", alive=False))["runs"]
+    assert {run["name"] for run in runs} == {"alpha", "beta"}

@@ -43,7 +43,7 @@ def overview(alive: bool = True) -> Document:
     rows = [row for row in all_runs().rows() if row.trashed_at is None and row.archived_at is None]
     rows.sort(key=lambda row: (row.is_alive, row.started_at or row.created_at), reverse=True)
     listed = [row for row in rows if row.is_alive or not alive][:_MOST_LISTED]
-    living = [row for row in listed if row.is_alive]
+    living = [row for row in listed if row.is_alive and not row.is_unreadable]
     statuses = rows_of([catalog.record_of(row) for row in living])
     health = {row.id: _health(status) for row, status in zip(living, statuses, strict=True)}
     queue = read_queue()

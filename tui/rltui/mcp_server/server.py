@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import getdoc, iscoroutinefunction
 from typing import Any
 
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
 from rltui import __version__
+from rltui.core.experiment.actor import Actor
+from rltui.core.experiment.actor_names import clean_name
 from rltui.errors import RltuiError
 from rltui.mcp_server import acting, looking
 from rltui.mcp_server.answers import fitted
+from rltui.services.actor import acting_as, user_name, witnessed
 
 INSTRUCTIONS = """\
 Tools for reinforcement-learning runs on this machine. Begin with overview. Look with look, why, metrics and \
@@ -38,6 +43,7 @@ def make_server() -> MCPServer[Any]:
         version=__version__,
         instructions=INSTRUCTIONS,
         log_level="WARNING",
+        middleware=[_as_client],
         subscriptions=False,
     )
     for functions, hints in (
@@ -48,6 +54,15 @@ def make_server() -> MCPServer[Any]:
         for function in functions:
             server.add_tool(_answering(function), description=getdoc(function), annotations=hints)
     return server
+
+
+async def _as_client(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Whatever a request leads to is an act of the agent whose client sent it."""
+    client = ctx.session.client_params
+    name = clean_name(client.client_info.name if client is not None else "")
+    agent = Actor(kind="agent", user=user_name(), name=name or "mcp", pid=os.getpid())
+    with acting_as(witnessed(agent)):
+        return await call_next(ctx)
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
