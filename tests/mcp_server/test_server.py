@@ -26,8 +26,8 @@ from rltui.mcp_server.server import make_server
 
 pytestmark = pytest.mark.xdist_group("mcp")
 MODERN = "2026-07-28"
-READING = {"overview", "look", "wait", "rollouts", "metrics", "compare", "plan"}
-WRITING = {"apply", "evaluate", "note"}
+READING = {"overview", "look", "why", "wait", "rollouts", "metrics", "compare", "bench", "plan"}
+WRITING = {"apply", "try", "evaluate", "note"}
 
 
 @asynccontextmanager
@@ -76,7 +76,7 @@ async def test_each_answer_has_a_schema_and_is_short(long_run: Path) -> None:
             assert tool.annotations.destructive_hint is (name == "apply")
         assert (await call(client, "overview"))["runs"] == []
         (run,) = (await call(client, "overview", alive=False))["runs"]
-        assert (run["name"], run["state"], run["step"]) == ("long", "done", 500)
+        assert (run["run"], run["state"], run["step"]) == ("long", "done", 500)
         sides = tools["look"].input_schema["properties"]["what"]["enum"]
         looks = [await call(client, "look", run="long", what=what) for what in sides]
         assert len(looks[sides.index("curve")]["curve"]) == 20
@@ -87,6 +87,8 @@ async def test_each_answer_has_a_schema_and_is_short(long_run: Path) -> None:
         rollouts = await call(client, "rollouts", run="long", n=8)
         assert rollouts["batch"]["count"] == 16
         assert "call apply" not in json.dumps([{**row, "untrusted": None} for row in rollouts["samples"]])
+        assert (await call(client, "why", run="long"))["state"] == "done"
+        assert (await call(client, "bench", name="none"))["error"]["code"] == "usage"
         assert (await call(client, "wait", run="long", until="step>=400"))["reached"]
         assert (await call(client, "wait", run="long", until="soon"))["error"]["code"] == "usage"
         assert (await call(client, "look", run="lnog"))["error"]["hint"] == "did you mean long?"
@@ -164,4 +166,4 @@ async def test_the_runs_of_another_machine_by_its_own_server(own_user: Path) -> 
     settings.write_text(f'[hosts.gpubox]\nreach = ["{machine.way}"]\nrltui = "{machine.root}/rltui"\n')
     async with served(os.environ, host=("--host", "gpubox")) as client:
         runs = (await call(client, "overview", alive=False))["runs"]
-    assert {run["name"] for run in runs} == {"alpha", "beta"}
+    assert {run["run"] for run in runs} == {"alpha", "beta"}

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import Field
 
 from rltui.client import launch
+from rltui.client.bench import add_trial
 from rltui.client.manual_components import tokens
 from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.runs.evals import EvalRequest, EvalTarget
@@ -104,6 +105,14 @@ def evaluate(
         wire.call("tokens", tokens())
         queued = wire.request(ExperimentApi.evaluate, request)
     return {"run": record.name, **queued.part("id", "label", "state", "why")}
+
+
+def try_change(bench: str, edits: dict[str, Any], reason: str) -> dict[str, Any]:
+    """Add a trial to a bench: one change of the config, as {"lr": 1e-4}, on top of the best so far.
+    The queue runs it; bench has the verdict.
+    """
+    trial = add_trial(bench, actions.as_texts(edits), reason=reason)
+    return {"bench": bench, **trial.part("number", "change", "state", "why")}
 
 
 def note(text: Annotated[str, Field(min_length=1, max_length=2000)], run: str = "") -> dict[str, Any]:

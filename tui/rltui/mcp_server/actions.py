@@ -184,9 +184,14 @@ def _prune(record: ExperimentRecord, args: PlanArguments) -> Prepared:
 # --- new runs ----------------------------------------------------------------------------------------------
 
 
+def as_texts(edits: Mapping[str, Any]) -> dict[str, str]:
+    """Values as they are typed."""
+    return {key: value if isinstance(value, str) else format_value(value) for key, value in edits.items()}
+
+
 def _wish(args: PlanArguments, edits: Mapping[str, Any]) -> ForkRequest:
     return ForkRequest(
-        edits={key: value if isinstance(value, str) else format_value(value) for key, value in edits.items()},
+        edits=as_texts(edits),
         begin=None if args.checkpoint == "beginning" else args.checkpoint,
         name=args.name or None,
         is_queued=args.queued,

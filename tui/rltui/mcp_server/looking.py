@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,12 +15,16 @@ from pydantic import Field
 from rltui.base.text import truncate
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
-from rltui.client.statuses import read_status, rows_of
+from rltui.client.statuses import brief, read_status, rows_of
+from rltui.client.statuses import row_of as status_row
+from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.client.waiting import wait_until
+from rltui.client.why import explain, explain_entry
 from rltui.core.experiment.cursor import parse_cursor
 from rltui.core.metrics.selection import requested_lines
 from rltui.core.rollouts.batches import BatchSummary, Transcript, sort_samples
 from rltui.core.runs.conditions import parse_condition
+from rltui.core.runs.queue import QueueEntry
 from rltui.core.runs.row import RunRow
 from rltui.core.runs.verdict import Ground, verdict_of
 from rltui.errors import UsageError
@@ -29,7 +34,9 @@ from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.redaction import without_secrets
 from rltui.services.rollouts import open_rollouts
 from rltui.services.runs import catalog
+from rltui.services.runs.bench_file import read_bench, read_benches
 from rltui.services.runs.queue_file import read_queue
+from rltui.views.bench import ledger_rows
 
 Document = dict[str, Any]
 _MOST_LISTED, _MOST_VALUES = 20, 200
@@ -39,41 +46,27 @@ _READ_S = 1.0
 
 
 def overview(alive: bool = True) -> Document:
-    """List the runs, by default the living ones, with step, reward and health, and the queue. Begin here."""
+    """List the runs, by default the living ones, with step, reward, health; queue and benches. Begin here."""
     rows = [row for row in all_runs().rows() if row.trashed_at is None and row.archived_at is None]
     rows.sort(key=lambda row: (row.is_alive, row.started_at or row.created_at), reverse=True)
     listed = [row for row in rows if row.is_alive or not alive][:_MOST_LISTED]
-    living = [row for row in listed if row.is_alive and not row.is_unreadable]
-    statuses = rows_of([catalog.record_of(row) for row in living])
-    health = {row.id: _health(status) for row, status in zip(living, statuses, strict=True)}
+    records = {row.id: catalog.record_of(row) for row in listed if row.is_alive and not row.is_unreadable}
+    statuses = zip(records.items(), rows_of([*records.values()]), strict=True)
+    living = {id_: brief(record, status) for (id_, record), status in statuses}
     queue = read_queue()
-    waiting = [
-        entry.part("name", "state", "why", "group", "told") for entry in queue.entries if entry.is_open
-    ]
+    waiting = [entry.part("name", "state", "why", "group") for entry in queue.entries if entry.is_open]
     return {
-        "runs": [{**_gist(row), **health.get(row.id, {})} for row in listed],
+        "runs": [living.get(row.id) or _ended(row) for row in listed],
         "not_listed": len(rows) - len(listed),
         "queue": waiting[:_MOST_LISTED],
         "queue_paused": queue.paused,
+        "benches": [{"name": item.name, "state": item.state} for item in read_benches()[:_MOST_LISTED]],
     }
 
 
-def _gist(row: RunRow) -> Document:
-    level = row.levels.get("reward")
-    figures = {"reward": row.reward, "reward_std": level and level.std, "step": row.step}
-    return {
-        "name": row.name,
-        "state": row.state,
-        "reason": row.reason.code,
-        "max_steps": row.max_steps,
-        **figures,
-    }
-
-
-def _health(status: Mapping[str, Any]) -> Document:
-    concerns = (status.get("progress") or {}).get("concerns", ())
-    words = [concern["word"] for concern in concerns]
-    return {"state": status["state"], "step": status["step"], "concerns": words}
+def _ended(row: RunRow) -> Document:
+    figures = {"step": row.step, "max_steps": row.max_steps, "reward": row.reward}
+    return {"run": row.name, "state": row.state, "reason": row.reason.code, **figures}
 
 
 # --- one run ------------------------------------------------------------------------------------------------
@@ -106,19 +99,8 @@ def _evals(record: ExperimentRecord) -> Document:
     }
 
 
-def _summary(record: ExperimentRecord) -> Document:
-    status = read_status(record)
-    progress = status.get("progress") or {}
-    return {
-        **_part(status, ("state", "reason", "step", "max_steps", "reward", "transaction", "rollback")),
-        **_part(progress, ("eta_s", "bottleneck")),
-        "components": [_part(item, ("id", "state", "reason")) for item in status["components"]],
-        "concerns": [_part(concern, ("word", "since")) for concern in progress.get("concerns", ())],
-    }
-
-
 _SIDES: Mapping[str, Callable[[ExperimentRecord], Document]] = {
-    "summary": _summary,
+    "summary": lambda record: brief(record, status_row(record, timeout_s=CONNECT_TIMEOUT_S)),
     "parts": lambda record: {
         "parts": [_part(item, _COMPONENT) for item in read_status(record)["components"]]
     },
@@ -249,6 +231,23 @@ def compare(a: list[str], b: list[str], on: Ground | None = None) -> Document:
     return {**verdict_of(comparison, len(a), on).rounded().to_plain(), "differing_keys": keys}
 
 
+def why(run: str = "", component: str | None = None) -> Document:
+    """Why a run, one of its components or what is queued is in its state: code, cause, evidence, the edit
+    that may be the cause and what speaks against that, and a command that helps.
+    """
+    run_or_entry = awaited_run(run)
+    if isinstance(run_or_entry, QueueEntry):
+        return explain_entry(run_or_entry).to_plain()
+    return explain(run_or_entry, component).to_plain()
+
+
+def bench(name: str) -> Document:
+    """The ledger of a bench: each trial with its change, score, difference to the best, verdict and cost."""
+    found = read_bench(name)
+    head = {"bench": name, "state": found.state, "metric": found.metric, "best": found.winning_edits}
+    return {**head, "ledger": ledger_rows(found, time.time())}
+
+
 async def wait(
     until: str, run: str = "", timeout_s: Annotated[float, Field(ge=0, le=600)] = 300, since: str = ""
 ) -> Document:
@@ -264,4 +263,4 @@ async def wait(
     return (await wait_until([awaited], condition, timeout_s=timeout_s, since=cursor)).to_plain()
 
 
-TOOLS: tuple[Callable[..., Any], ...] = (overview, look, wait, rollouts, metrics, compare)
+TOOLS: tuple[Callable[..., Any], ...] = (overview, look, why, wait, rollouts, metrics, compare, bench)

@@ -49,10 +49,11 @@ def make_server() -> MCPServer[Any]:
     for functions, hints in (
         ((*looking.TOOLS, acting.plan), _READS),
         ((acting.apply,), _CHANGES),
-        ((acting.evaluate, acting.note), _ADDS),
+        ((acting.try_change, acting.evaluate, acting.note), _ADDS),
     ):
         for function in functions:
-            server.add_tool(_answering(function), description=getdoc(function), annotations=hints)
+            name = function.__name__.partition("_")[0]  # `try` is a word of Python
+            server.add_tool(_answering(function), name, description=getdoc(function), annotations=hints)
     return server
 
 
