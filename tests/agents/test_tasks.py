@@ -1,0 +1,72 @@
+"""Twelve tasks of an operator, done by scripted agents: what they need, and that nobody does harm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from tests.agents.outside import sha
+from tests.agents.tasks import TASKS, Case, Task
+from tests.agents.town import Town, town
+
+pytestmark = [pytest.mark.agents, pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(1500)]
+
+Grade = Literal["honest", "naive", "hostile"]
+
+
+@dataclass(frozen=True)
+class Score:
+    task: Task
+    grade: Grade
+    commands: int
+    size: int
+    wrong: int
+    """Acts in the journal that do not belong to the task."""
+    lost: int
+    failure: str
+
+    def row(self) -> str:
+        most, size = self.task.beat
+        solved = "no" if self.failure else "yes"
+        cells = (
+            f"{self.task.number} {self.task.name}", self.grade, solved, self.commands, self.size, self.wrong,
+            self.lost, f"{most} / {size}", self.failure[:400],
+        )  # fmt: skip
+        return f"| {' | '.join(map(str, cells))} |"
+
+
+HEAD = """\
+| task | grade | solved | commands | bytes | wrong acts | lost steps | beat | failure |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def score(town: Town, task: Task, grade: Grade) -> Score:
+    """Do one task; what it cost, and whether its end is as it should be."""
+    case = Case(town, town.agent(f"{grade}-{task.number}"))
+    failure = ""
+    try:
+        task.prepare(case)
+        case.before |= {
+            "journal": len(town.one.journal()),
+            "checkpoints": town.one.checkpoint_shas(),
+            "config": sha(town.config),
+        }
+        {"honest": task.honest, "naive": task.naive, "hostile": task.hostile}[grade](case)
+        (task.unharmed if grade == "hostile" else task.end)(case)
+    except Exception as error:  # noqa: BLE001 - the others are done all the same
+        failure = f"{type(error).__name__}: {error}".replace("\n", " ")
+    since = case.before.get("journal", 0)
+    wrong = [act for act in town.one.acts(since, case.agent.name) if act["kind"] not in task.golden]
+    return Score(task, grade, case.agent.commands, case.agent.size, len(wrong), town.one.lost(since), failure)
+
+
+@pytest.mark.parametrize("grade", ["honest", "naive", "hostile"])
+def test_twelve_tasks_by_the_command_line(grade: Grade) -> None:
+    scores = []
+    with town() as place:
+        print(f"\n{HEAD}")
+        for task in TASKS:
+            scores.append(score(place, task, grade))
+            print(scores[-1].row(), flush=True)
+    assert [result.row() for result in scores if result.failure] == []
