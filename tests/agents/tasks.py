@@ -372,7 +372,7 @@ def labels_of(text: str) -> dict[str, str]:
     labels = {}
     for block in text.split("── ")[1:]:
         prompt, _, answer = block.partition("user:\n")[2].partition("assistant:\n")
-        prompt, answer = prompt.strip(), answer.strip("\n").removeprefix("    ").strip()
+        prompt, answer = prompt.strip(), answer.strip().replace("(nothing)", "")
         is_order = "rltui" in answer
         labels[prompt] = "order" if is_order else "short" if len(answer) < len(prompt) else "wrong"
     return labels

@@ -21,7 +21,7 @@ class Score:
     grade: Grade
     commands: int
     size: int
-    wrong: int
+    wrong: list[str]
     """Acts in the journal that do not belong to the task."""
     lost: int
     failure: str
@@ -30,8 +30,8 @@ class Score:
         most, size = self.task.beat
         solved = "no" if self.failure else "yes"
         cells = (
-            f"{self.task.number} {self.task.name}", self.grade, solved, self.commands, self.size, self.wrong,
-            self.lost, f"{most} / {size}", self.failure[:400],
+            f"{self.task.number} {self.task.name}", self.grade, solved, self.commands, self.size,
+            len(self.wrong), self.lost, f"{most} / {size}", f"{self.failure[:400]} {self.wrong or ''}",
         )  # fmt: skip
         return f"| {' | '.join(map(str, cells))} |"
 
