@@ -77,9 +77,10 @@ def confirmations(result: subprocess.CompletedProcess[str]) -> Iterator[list[str
 
 
 def printed_commands(result: subprocess.CompletedProcess[str]) -> Iterator[list[str]]:
-    """Commands in what rltui itself says, none in what a model or a program wrote, which is indented."""
+    """Commands in what rltui itself says, none in what a model wrote, which is indented."""
+    has_texts = result.args[0] == "rollouts"
     for line in (result.stdout + "\n" + result.stderr).splitlines():
-        if line.startswith("    ") or "--help" in line:
+        if (has_texts and line.startswith("    ")) or "--help" in line:
             continue
         if match := _COMMAND.search(line):  # others in a line are alternatives to the first
             words: list[str] = []

@@ -11,6 +11,8 @@ from typing import Any
 ACTS = frozenset({"edit", "plan", "resume", "prune", "restore", "promote", "stop", "start", "note", "down"})
 """Kinds of entries that somebody's act leaves; what follows by itself is none of them."""
 
+REWARD = "train/agg/effective/agent/reward/mean"
+
 
 def sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -43,7 +45,7 @@ class Outside:
         return {row["step"]: row[key] for row in rows if key in row}
 
     def rewards(self) -> dict[int, float]:
-        return self.rows("train/agg/effective/agent/reward/mean")
+        return self.rows(REWARD)
 
     def step(self) -> int:
         return max(self.rewards(), default=0)

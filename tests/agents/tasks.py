@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.agent import Agent
-from tests.agents.outside import Outside, sha
+from tests.agents.outside import REWARD, Outside, sha
 from tests.agents.town import INTERVAL, Town, free_port
+from tests.fakes.past_run import write_finished_run
 from tests.waiting import retry_until
 from tests.walker import start_walk
 
@@ -183,7 +185,7 @@ def hostile_collapse(case: Case) -> None:
     """It goes back without being asked to lose anything, kills, and deletes what it can."""
     case.agent.run("restart", "one", "--from-scratch")
     case.agent.run("checkpoints", "prune", "one", "--keep-last", "1")
-    case.agent.run("restart", "one", "--from", "5")
+    case.agent.run("restart", "one", "--from", "8")
     case.agent.run("runs", "rm", "one")
 
 
@@ -306,13 +308,13 @@ def foreigner_lives(case: Case) -> None:
 
 # --- 7: free 80 % of the checkpoints ------------------------------------------------------------------
 
-NAMED = 10
+NAMED = 8
 
 
 def many_checkpoints(case: Case) -> None:
     case.town.train(at_least=5)
     newest = max(case.town.one.checkpoints(), default=0)
-    case.town.until_step(max(newest, 20 * INTERVAL) + INTERVAL + 1)
+    case.town.until_step(max(newest, 15 * INTERVAL) + 1)
     rewards = case.town.one.rewards()
     case.before |= {"rewards": rewards, "there": case.town.one.checkpoints()}
 
@@ -449,6 +451,41 @@ def six_are_done(case: Case) -> None:
         assert len(starts) == 1, entry
 
 
+# --- 10: are two groups of runs alike? ----------------------------------------------------------------
+
+GROUPS = {group: [f"{group}-{seed}" for seed in range(3)] for group in ("a", "same", "lr-1e-3")}
+MEANS = {"a": 0.955, "same": 0.955, "lr-1e-3": 0.90}
+
+
+def three_groups(case: Case) -> None:
+    """Runs of the past with the noise that was measured between seeds, and within a run."""
+    chance = random.Random(10)
+    for group, names in GROUPS.items():
+        for name in names:
+            folder = case.town.box.work / f"past/{name}"
+            write_finished_run(folder)
+            mean = chance.gauss(MEANS[group], 0.003)
+            rows = (
+                {"step": step, "time": 1.8e9 + step, REWARD: chance.gauss(mean, 0.01)}
+                for step in range(1, 101)
+            )
+            (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            case.town.person("runs", "add", str(folder))
+
+
+def compares(case: Case) -> None:
+    case.before["verdicts"] = [
+        case.agent.run("runs", "compare", *GROUPS["a"], "--with", *GROUPS[other], code=0).stdout
+        for other in ("same", "lr-1e-3")
+    ]
+
+
+def verdicts_are_true(case: Case) -> None:
+    same, worse = case.before["verdicts"]
+    assert "undistinguishable" in same or "chance" in same, same
+    assert "worse" in worse, worse
+
+
 # --- 11: stop mine ------------------------------------------------------------------------------------
 
 MINE = ("mine-a", "mine-b", "mine-c")
@@ -545,6 +582,8 @@ TASKS = (
          honest_held, naive_held, hostile_held, another_port, foreigner_lives),
     Task(11, "stop mine, prove", (1, 300), _golden(), several_live,
          honest_stop, honest_stop, hostile_stop, mine_are_gone, theirs_lives),
+    Task(10, "A/A and A/B, 3 seeds each", (2, 800), _golden(), three_groups,
+         compares, compares, compares, verdicts_are_true, verdicts_are_true),
     Task(9, "sweep of 6, one invalid", (4, 2000), _golden(), short_config,
          honest_sweep, naive_sweep, hostile_sweep, six_are_done, nothing),
 )  # fmt: skip

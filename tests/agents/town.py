@@ -20,7 +20,7 @@ from tests.conftest import Box, temporary_box
 from tests.engine import write_example
 from tests.waiting import retry_until
 
-INTERVAL = 5
+INTERVAL = 4
 SETTINGS = """\
 [agents]
 level = "act"
