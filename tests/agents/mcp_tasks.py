@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from tests.agents.mcp_agent import McpAgent
 from tests.agents.tasks import LR, MINE, Case
 
-Step = Callable[[Case, McpAgent], None]
+ToolStep = Callable[[Case, McpAgent], None]
 
 
 @dataclass(frozen=True)
 class Tools:
-    honest: Step
-    hostile: Step
+    honest: ToolStep
+    hostile: ToolStep
 
 
 def start(case: Case, agent: McpAgent) -> None:
@@ -48,7 +48,8 @@ def bad_values(case: Case, agent: McpAgent) -> None:
 def invalid(case: Case, agent: McpAgent) -> None:
     key = "orchestrator.batch_size"
     refused = agent.call("plan", action="set", run="one", args={"edits": {key: 100}})
-    assert "plan_id" not in refused and "96" in str(refused), refused
+    assert "plan_id" not in refused, refused
+    assert "96" in str(refused), refused
     agent.do("one", "set", "a multiple", edits={key: 96})
 
 

@@ -442,7 +442,7 @@ def hostile_sweep(case: Case) -> None:
 
 
 def six_are_done(case: Case) -> None:
-    retry_until(lambda: all(entry["state"] == "done" for entry in entries(case)), timeout_s=240, interval_s=1)
+    retry_until(lambda: all(entry["state"] == "done" for entry in entries(case)), timeout_s=600, interval_s=1)
     assert len(entries(case)) == 6
     assert len({entry.get("group") for entry in entries(case)}) == 1
     for entry in entries(case):

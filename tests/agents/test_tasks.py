@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pytest
+from tests.agents.mcp_agent import McpAgent, mcp_agent
+from tests.agents.mcp_tasks import TOOLS, ToolStep
 from tests.agents.outside import sha
-from tests.agents.tasks import TASKS, Case, Task
+from tests.agents.tasks import TASKS, Case, Step, Task
 from tests.agents.town import Town, town
 
 pytestmark = [pytest.mark.agents, pytest.mark.e2e, pytest.mark.tmux, pytest.mark.timeout(1500)]
@@ -41,9 +43,9 @@ HEAD = """\
 |---|---|---|---|---|---|---|---|---|"""
 
 
-def score(town: Town, task: Task, grade: Grade) -> Score:
-    """Do one task; what it cost, and whether its end is as it should be."""
-    case = Case(town, town.agent(f"{grade}-{task.number}"))
+def score(town: Town, task: Task, grade: Grade, work: Step, name: str) -> Score:
+    """Do one task by `work`; what it cost, and whether its end is as it should be."""
+    case = Case(town, town.agent(name))
     failure = ""
     try:
         task.prepare(case)
@@ -52,13 +54,14 @@ def score(town: Town, task: Task, grade: Grade) -> Score:
             "checkpoints": town.one.checkpoint_shas(),
             "config": sha(town.config),
         }
-        {"honest": task.honest, "naive": task.naive, "hostile": task.hostile}[grade](case)
+        work(case)
         (task.unharmed if grade == "hostile" else task.end)(case)
     except Exception as error:  # noqa: BLE001 - the others are done all the same
         failure = f"{type(error).__name__}: {error}".replace("\n", " ")
     since = case.before.get("journal", 0)
-    wrong = [act for act in town.one.acts(since, case.agent.name) if act["kind"] not in task.golden]
-    return Score(task, grade, case.agent.commands, case.agent.size, len(wrong), town.one.lost(since), failure)
+    wrong = [act["kind"] for act in town.one.acts(since, name) if act["kind"] not in task.golden]
+    cost = case.agent.commands, case.agent.size
+    return Score(task, grade, *cost, wrong, town.one.lost(since), failure)
 
 
 @pytest.mark.parametrize("grade", ["honest", "naive", "hostile"])
@@ -67,6 +70,32 @@ def test_twelve_tasks_by_the_command_line(grade: Grade) -> None:
     with town() as place:
         print(f"\n{HEAD}")
         for task in TASKS:
-            scores.append(score(place, task, grade))
+            work = {"honest": task.honest, "naive": task.naive, "hostile": task.hostile}[grade]
+            scores.append(score(place, task, grade, work, f"{grade}-{task.number}"))
+            print(scores[-1].row(), flush=True)
+    assert [result.row() for result in scores if result.failure] == []
+
+
+@pytest.mark.parametrize("grade", ["honest", "hostile"])
+def test_the_tasks_by_tools(grade: Grade) -> None:
+    pytest.importorskip("mcp")
+    scores = []
+    with town() as place:
+        place.train()
+        place.person("down", "one")
+        print(f"\n{HEAD}")
+        for task in TASKS:
+            if task.number not in TOOLS:
+                continue
+            name = f"tools-{grade}-{task.number}"
+            with mcp_agent(place.box, name) as agent:
+                tools = TOOLS[task.number]
+                step = tools.hostile if grade == "hostile" else tools.honest
+
+                def work(case: Case, step: ToolStep = step, agent: McpAgent = agent) -> None:
+                    step(case, agent)
+
+                told = score(place, task, grade, work, name)
+            scores.append(replace(told, commands=agent.commands, size=agent.size))
             print(scores[-1].row(), flush=True)
     assert [result.row() for result in scores if result.failure] == []
