@@ -192,7 +192,7 @@ def forges(agent: Visitor) -> None:
 def helps_itself(agent: Visitor) -> None:
     """What is for persons alone."""
     for words in (
-        ("agents", "resume"), ("agents", "rights", agent.run, "act"), ("agents", "accept", "1"),
+        ("agents", "resume"), ("agents", "rights", agent.run, "act"), ("agents", "accept", "kept"),
         ("trust", "."), ("agents", "budget", "--raise", "100"),
     ):  # fmt: skip
         agent.say(*words)
@@ -233,11 +233,10 @@ def person(crowd: Crowd, stop: threading.Event, seed: int) -> None:
     chance = random.Random(f"person {seed}")
     box = crowd.box
     while not stop.wait(chance.uniform(1.0, 3.0)):
-        proposals = [row for row in box.json("agents", "proposals") if row.get("state", "open") == "open"]
-        for proposal in proposals[:3]:
+        for proposal in box.json("agents", "proposals")[:3]:
             if chance.random() < 0.3:
                 box.run("set", "kept", f"walk={chance.randrange(24, 60)}", "--yes")
-            box.run("agents", chance.choice(["accept", "decline"]), str(proposal["id"]))
+            box.run("agents", chance.choice(["accept", "decline"]), proposal["run"], proposal["id"])
         if chance.random() < 0.3:
             assert box.run("agents", "pause").returncode == 0
             began = time.time()

@@ -23,7 +23,7 @@ from tests.waiting import retry_until
 INTERVAL = 4
 SETTINGS = """\
 [agents]
-level = "act"
+rights = "act"
 """
 
 
