@@ -200,7 +200,7 @@ def helps_itself(agent: Visitor) -> None:
 
 HONEST: tuple[Callable[[Visitor], None], ...] = (looks, looks, sets, notes, restarts)
 HOSTILE: tuple[Callable[[Visitor], None], ...] = (
-    sets_too_much, sets_another_key, from_scratch, loops, ends, destroys, kills, overspends, forges,
+    sets_too_much, sets_another_key, from_scratch, loops, destroys, kills, overspends, forges,
     helps_itself,
 )  # fmt: skip
 
@@ -233,10 +233,10 @@ def person(crowd: Crowd, stop: threading.Event, seed: int) -> None:
     chance = random.Random(f"person {seed}")
     box = crowd.box
     while not stop.wait(chance.uniform(1.0, 3.0)):
-        for proposal in box.json("agents", "proposals")[:3]:
+        for row in box.json("agents", "proposals")["proposals"][:3]:
             if chance.random() < 0.3:
                 box.run("set", "kept", f"walk={chance.randrange(24, 60)}", "--yes")
-            box.run("agents", chance.choice(["accept", "decline"]), proposal["run"], proposal["id"])
+            box.run("agents", chance.choice(["accept", "decline"]), row["run"], row["proposal"]["id"])
         if chance.random() < 0.3:
             assert box.run("agents", "pause").returncode == 0
             began = time.time()

@@ -75,6 +75,13 @@ class Outside:
             if entry["kind"] in ACTS and agent in (entry.get("by") or {}).get("name", agent)
         ]
 
+    def accepted(self) -> set[tuple[str, int]]:
+        """Name and pid of those agents whose proposal a person has accepted."""
+        proposals = [entry for entry in self.journal() if entry["kind"] == "proposal"]
+        by = {entry["data"]["id"]: entry["by"] for entry in proposals if entry["data"]["state"] == "open"}
+        ids = [entry["data"]["id"] for entry in proposals if entry["data"]["state"] == "accepted"]
+        return {(by[id_]["name"], by[id_]["pid"]) for id_ in ids}
+
     def lost(self, since: int = 0) -> int:
         """Steps that were done and taken back by resumes, from the `since`-th entry on."""
         lost, newest = 0, 0

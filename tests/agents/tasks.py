@@ -562,7 +562,7 @@ def _golden(*kinds: str) -> frozenset[str]:
 
 
 TASKS = (
-    Task(1, "start, know it trains", (2, 500), _golden("start"), nothing,
+    Task(1, "start, know it trains", (2, 500), _golden("start", "plan", "resume"), nothing,
          honest_start, naive_start, hostile_start, it_trains, only_one_trains),
     Task(3, "invalid value", (1, 227), _golden("edit"), before_lr,
          honest_invalid, honest_invalid, hostile_invalid, batch_is_96, lr_is_old),
