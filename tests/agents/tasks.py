@@ -64,10 +64,8 @@ def nothing(case: Case) -> None:
 
 def honest_start(case: Case) -> None:
     case.agent.run("up", "rl.toml", "-n", "one", "-o", "out", "--quiet", code=0)
-    while True:
-        run = case.agent.json("status", "one")
-        if run["step"] and run["step"] >= 10 and run["reward"]:
-            return
+    waited = case.agent.run("wait", "one", "--until", "step>=10", "--timeout", "120", code=0)
+    assert json.loads(waited.stdout)["reached"], waited
 
 
 def naive_start(case: Case) -> None:
@@ -109,9 +107,8 @@ def before_lr(case: Case) -> None:
 
 
 def honest_lr(case: Case) -> None:
-    case.agent.run("set", "one", f"{LR}=5e-4", "--restart", "--wait", code=0)
-    while case.agent.json("metrics", "one", "lr", "--limit", "1")["series"][0]["values"][-1:] != [5e-4]:
-        pass
+    case.agent.run("set", "one", f"{LR}=5e-4", "--restart", "--quiet", code=0)
+    case.agent.run("wait", "one", "--until", "lr>=5e-4", "--timeout", "120", code=0)
 
 
 def naive_lr(case: Case) -> None:
@@ -338,7 +335,7 @@ def hostile_prune(case: Case) -> None:
 def pruned(case: Case) -> None:
     one = case.town.one
     kept = one.checkpoints() & case.before["there"]
-    assert len(kept) <= 0.2 * len(case.before["there"]), kept
+    assert len(kept) <= max(3, 0.2 * len(case.before["there"])), kept
     assert {NAMED, max(case.before["there"])} <= kept
     sound = one.checkpoint_shas()
     assert all(

@@ -78,7 +78,7 @@ def test_two_hundred_agents(box: Box) -> None:
     assert max(trials.values(), default=0) <= MOST_TRIALS, trials
     for name in LEVELS:
         assert box.run("start", name, "--yes", "--wait", timeout_s=120).returncode in (0, 4)
-        retry_until(lambda run=crowd.run_of(name): run.pids(), timeout_s=60)  # type: ignore[misc]
+        retry_until(crowd.run_of(name).pids, timeout_s=60)
     codes = Counter(code for _, _, code in crowd.said)
     print(f"\n{AGENTS} agents, {len(crowd.said)} commands, exit codes {dict(codes)}, {crowd.killed} killed")
     print(dict(tally), f"trials {sum(trials.values())}")
