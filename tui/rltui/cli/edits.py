@@ -17,6 +17,7 @@ from rltui.cli.colour import style
 from rltui.cli.command import Arguments
 from rltui.cli.consent import require_plan_consent
 from rltui.cli.output import print_json
+from rltui.cli.terminal import is_quiet
 from rltui.cli.waiting import (
     request_plan,
     should_wait,
@@ -197,7 +198,8 @@ def execute_edit(
         plan = request_plan("execute", request_with_consent.replace(base=plan.base))
     moves = request.restart and not arguments.plan and bool(plan.start or plan.stop)
     if not arguments.json:
-        sys.stdout.write(styled_plan_text(plan) or "nothing to change\n")
+        text = "".join(f"{line}\n" for line in plan.written) if is_quiet() and not arguments.plan else ""
+        sys.stdout.write(text or styled_plan_text(plan) or "nothing to change\n")
     elif not (moves and should_wait(arguments)):  # else the outcome has it
         print_json(plan)
     if plan.diff:

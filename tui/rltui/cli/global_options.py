@@ -21,7 +21,7 @@ HELP = (
         ),
         flag("--no-color", "the same as --color=never"),
         flag("--ascii", "ASCII only"),
-        flag("--quiet", "on stderr only errors and questions"),
+        flag("--quiet", "one line on what was done; on stderr only errors and questions"),
         argument("--reason", "TEXT", "why, kept with the act or proposal"),
     ),
     section(

@@ -16,8 +16,8 @@ from rltui.cli.consent import require_plan_consent
 from rltui.cli.jobs import options_for_hosts
 from rltui.cli.output import print_outcome
 from rltui.cli.progress import working
-from rltui.cli.status_text import print_status
-from rltui.cli.terminal import confirm
+from rltui.cli.status_text import as_text, print_status
+from rltui.cli.terminal import confirm, is_quiet
 from rltui.cli.waiting import styled_plan_text, wait_for_components
 from rltui.errors import ExitCode, RltuiError, UsageError
 from rltui.paths import require_folder
@@ -86,7 +86,10 @@ def start_headless(
             status = wait_for_components(wire, set(first.plan.start), timeout_s=timeout_s)
         else:
             status = wire.call("status")
-    print_status(status, as_json=as_json)
+    if is_quiet() and not as_json:
+        print(as_text(status).partition("\n")[0])
+    else:
+        print_status(status, as_json=as_json)
     return 0
 
 

@@ -119,6 +119,11 @@ def guard(colours: When = "auto", *, is_ascii: bool = False, is_quiet: bool = Fa
     return out
 
 
+def is_quiet() -> bool:
+    """Whether `--quiet` was given: what was done is then told in one line."""
+    return isinstance(sys.stderr, CleanStream) and sys.stderr.is_silent
+
+
 @contextmanager
 def spoken() -> Iterator[None]:
     """Show what is written to stderr inside, in spite of `--quiet`: errors and questions."""

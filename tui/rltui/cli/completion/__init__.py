@@ -25,7 +25,7 @@ _GLOBAL_OPTIONS = {
     "--color": ", ".join(get_args(When)),
     "--no-color": "no colours",
     "--ascii": "ASCII only",
-    "--quiet": "on stderr only errors and questions",
+    "--quiet": "one line on what was done; on stderr only errors and questions",
     "--host": "on another machine",
 }
 _GLOBAL_VALUES: Mapping[str, Callable[[], Words]] = {
