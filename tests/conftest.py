@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from tests import checked_values, forked
+from tests.detached import pytest_cmdline_main  # noqa: F401 - a hook
 from tests.faults.report import pytest_terminal_summary  # noqa: F401 - a hook, for the controller of xdist too
 from tests.waiting import retry_until
 
