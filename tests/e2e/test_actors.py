@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 from tests.conftest import Box
+from tests.e2e.gpu_box import SERVING, SHARED, with_gpus
 from tests.waiting import retry_until
+
+from rltui.core.experiment.gpu_use import GpuUser
+from rltui.services.experiment.gpu_use import GpuUseReader
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 
@@ -45,3 +49,21 @@ def test_what_an_agent_did_and_what_followed(counters: Box) -> None:
     assert newest["by"]["kind"] == "cli", "a person started this one"
     undo = counters.run("undo", "one", "--plan").stdout
     assert "undoes an edit by agent night-1, " in undo
+
+
+def test_the_gpu_hours_of_an_agent_outlive_its_supervisor(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_box = with_gpus(box, SHARED)
+    (box.work / "serve.toml").write_text(SERVING)
+    agent = as_agent(gpu_box, "night-1")
+    agent.json("up", "-l", "serve.toml", "-n", "one", "-o", "out", "--wait")
+    os.kill(gpu_box.supervisor_pid(), signal.SIGKILL)
+    for name, value in gpu_box.env.items():
+        monkeypatch.setenv(name, value)
+    reader = GpuUseReader()
+    first = reader.hours_of("night-1")
+    assert 0 < first < reader.hours_of("night-1"), "it lives, whoever watches it"
+    gpu_box.run("down", "one", "--yes")
+    last = reader.hours_of("night-1")
+    assert last >= first
+    assert reader.by_run() == {"one": {GpuUser("night-1", is_agent=True): pytest.approx(3600 * last)}}
+    assert reader.hours_of("night-2") == 0

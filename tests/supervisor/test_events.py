@@ -45,6 +45,7 @@ class JournaledComponent:
     attempt: int | None = 1
     pid: int | None = 4711
     actor: Actor | None = None
+    launch: None = None
     now: float = 1000.0
 
     def __post_init__(self) -> None:

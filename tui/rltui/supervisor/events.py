@@ -275,7 +275,9 @@ class EventBus:
         if lifecycle.state is previous.state:
             return
         took_s = self._history.took_s(runner, previous, now)
-        if (entry := state_entry(name, lifecycle, pid=runner.pid, took_s=took_s, now=now)) is not None:
+        gpus = runner.launch.devices if runner.launch is not None else 0
+        entry = state_entry(name, lifecycle, pid=runner.pid, took_s=took_s, now=now, gpus=gpus)
+        if entry is not None:
             kind, text, data = entry
             self.journal.add(kind, text, component=name, attempt=runner.attempt, by=runner.actor, **data)
         alert = self._history.alert(runner, now)

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from rltui.core import hints
 from rltui.core.experiment.api import Alert
 from rltui.core.experiment.lifecycle import Lifecycle
 from rltui.core.experiment.states import ComponentState
+from rltui.core.gpu.devices import chosen_devices
 from rltui.frameworks.engines.base import Engine
 from rltui.hosts.remote import job_status_alerts
 from rltui.hosts.shim import program as shim_program
@@ -286,9 +288,12 @@ class Processes:
         orphan_pids = [orphan.pid for orphan in self.orphans.orphans]
         await asyncio.to_thread(self._config.move_ports, component, stays=self.alive(), own=orphan_pids)
         observation = self._observation
-        return await self._config.prepare(
+        launch = await self._config.prepare(
             component, attempt_dir, resume_step=observation.resume_step, run_id=observation.run_id
         )
+        if launch.host is not None or launch.gpus == "":
+            return launch
+        return replace(launch, devices=len(chosen_devices(launch.gpus, self._readings.newest.devices)))
 
     def can_move(self, component: str) -> bool:
         return bool(self._config.movable_ports(component, self._config.document.files, self.alive()))

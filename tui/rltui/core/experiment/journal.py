@@ -83,11 +83,18 @@ class StateEntry(NamedTuple):
 
 
 def state_entry(
-    component: str, lifecycle: Lifecycle, *, pid: int | None, took_s: float | None, now: float
+    component: str,
+    lifecycle: Lifecycle,
+    *,
+    pid: int | None,
+    took_s: float | None,
+    now: float,
+    gpus: int = 0,
 ) -> StateEntry | None:
     """The entry for a component that has entered a state; `None` for one that is not journaled.
 
     `took_s`: duration of the start or stop that this completes; `None` if its beginning was not seen.
+    `gpus`: number of its devices.
     """
     state, exit_info = lifecycle.state, lifecycle.exit
     if state not in _STATE_KINDS:
@@ -100,6 +107,8 @@ def state_entry(
     if took_s is not None:
         data["took_s"] = round(took_s, 3)
     match state:
+        case ComponentState.STARTING if gpus:
+            data["gpus"] = gpus
         case ComponentState.STOPPED if took_s is not None:
             data["stopped"] = True
         case ComponentState.FAILED:

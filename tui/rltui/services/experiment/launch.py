@@ -53,6 +53,8 @@ class Launch:
     """URL of its Prometheus metrics."""
     gpus: GpuChoice = ""
     """The component's devices, as far as layout and config say."""
+    devices: int = 0
+    """Number of the GPUs of this machine that it sees."""
     gpu_memory: float | None = None
     """Fraction of each device's memory that must be free before it starts."""
     check: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ class Launch:
             "ports": self.ports,
             "metrics": self.metrics,
             "gpus": {"text": self.gpus},
+            "devices": self.devices,
             "gpu_memory": self.gpu_memory,
             "given": dict(self.given),
             "by": None if self.by is None else self.by.fields,
@@ -108,6 +111,7 @@ def read_launch(folder: Path) -> Launch | None:
             ports=tuple(values.get("ports", ())),
             metrics=values.get("metrics"),
             gpus=values.get("gpus", {}).get("text", ""),  # one from before an upgrade has none
+            devices=int(values.get("devices", 0)),
             gpu_memory=values.get("gpu_memory"),
             by=None if values.get("by") is None else Actor.from_plain(values["by"]),
             given={
