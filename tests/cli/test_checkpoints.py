@@ -38,7 +38,7 @@ def test_a_life_with_checkpoints(counters: Box, run: Path) -> None:
     assert planned["start"] == ["inference", "orchestrator", "trainer"]
     assert planned["archived"] == [{"folder": "checkpoints", "steps": [9]}]
     assert not (run / ".rltui").exists(), "nothing is left of a plan"
-    assert counters.json("runs") == []
+    assert counters.json("runs") == {"runs": []}
     counters.json(*up, "--from", "6")
     assert "from checkpoint 6; earlier files are in" in counters.run("events").stdout
     listed = counters.json("checkpoints")

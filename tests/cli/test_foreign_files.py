@@ -63,7 +63,7 @@ def test_a_foreign_sheet_writes_nowhere_and_hides_no_run(
 
     assert main(["runs", "add", str(tmp_path / "dl")]) == 0
     assert "run.json is damaged: id is '../../../../user/.bashrc'" in capsys.readouterr().err
-    rows = {row["name"]: row for row in cli.json("runs")}
+    rows = {row["name"]: row for row in cli.json("runs", "--full")["runs"]}
     assert {name: row["state"] for name, row in rows.items()} == dict.fromkeys(("sound", *BAD_SHEETS), "done")
     assert {row["note"] for row in rows.values()} == {""}
     cli("runs", "tag", "sound", "+baseline")
@@ -85,11 +85,11 @@ def test_a_damaged_copy_takes_no_place_of_the_run_that_it_was_copied_from(
     own_user: Path, tmp_path: Path, cli: CommandLine
 ) -> None:
     write_finished_run(tmp_path / "out" / "mine")
-    (mine,) = cli.json("runs")
+    (mine,) = cli.json("runs", "--full")["runs"]
     shutil.copytree(tmp_path / "out" / "mine", tmp_path / "dl" / "theirs")
     (tmp_path / "dl/theirs/.rltui/run.json").write_text(json.dumps(GOOD | {"id": mine["id"], "note": 3}))
     cli("runs", "add", str(tmp_path / "dl"))
-    rows = {row["folder"]: row for row in cli.json("runs")}
+    rows = {row["folder"]: row for row in cli.json("runs", "--full")["runs"]}
     assert rows[mine["folder"]] == mine
     theirs = rows[str(tmp_path / "dl" / "theirs")]
     assert (theirs["state"], theirs["id"]) == ("done", path_id(tmp_path / "dl/theirs/.rltui"))
@@ -106,7 +106,7 @@ def test_ids_that_an_older_index_believed_name_no_file(
             "INSERT INTO run SELECT * FROM copied"
         )
     (own_user / "state/rltui/runs/.hidden").write_text("{}")
-    assert [row["name"] for row in cli.json("runs")] == ["a", "a"]
+    assert [row["name"] for row in cli.json("runs", "--full")["runs"]] == ["a", "a"]
     cli("runs", "tag", "a", "+x")
 
 
@@ -178,7 +178,7 @@ def test_a_folder_whose_name_is_no_text_is_left_out(
     (tmp_path / "out" / "b").rename(odd)
     main(["runs"])
     assert "is skipped: its path is not UTF-8" in capsys.readouterr().err
-    states = {row["name"]: row["state"] for row in cli.json("runs")}
+    states = {row["name"]: row["state"] for row in cli.json("runs", "--full")["runs"]}
     assert states["a"] == "done"
     config = tmp_path / "rl.toml"
     shutil.copy(tmp_path / "out" / "a.toml", config)

@@ -42,7 +42,7 @@ def test_a_command_runs_there_and_its_code_comes_back(
     assert main(["--host", "gpubox", "runs", "--json"]) == 0
     noise, _, document = capfd.readouterr().out.partition("\n")
     assert noise == NOISE  # of the shell there
-    assert {"alpha", "beta"} <= {row["name"] for row in json.loads(document)}
+    assert {"alpha", "beta"} <= {row["name"] for row in json.loads(document)["runs"]}
     assert main(["--host=gpubox", "status", "no-such"]) == 2
 
 
@@ -105,4 +105,4 @@ def test_a_machine_of_its_own_is_another_user(tmp_path: Path) -> None:
         [*machine.host.running([machine.host.rltui, "runs", "--json"], terminal=False)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert json.loads(done.stdout.partition("\n")[2]) == []
+    assert json.loads(done.stdout.partition("\n")[2]) == {"runs": []}

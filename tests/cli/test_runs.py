@@ -41,7 +41,7 @@ def place(own_user: Path, tmp_path: Path) -> Path:
 
 def test_the_list_in_all_shapes(place: Path, cli: CommandLine) -> None:
     def names(*arguments: str) -> list[str]:
-        return [row["name"] for row in cli.json("runs", *arguments)]
+        return [row["name"] for row in cli.json("runs", *arguments)["runs"]]
 
     lines = cli("runs").splitlines()
     assert lines[0].split() == [
@@ -62,7 +62,7 @@ def test_the_list_in_all_shapes(place: Path, cli: CommandLine) -> None:
     assert names("reward > 0.1 and max_steps > 1", "--sort", "name") == ["high", "low"]
     assert names("is:fork") == ["high"]
     assert names("parent:low") == ["high"]
-    (row,) = cli.json("runs", "high", "--columns", "reward.best,lr")
+    (row,) = cli.json("runs", "high", "--columns", "reward.best,lr")["runs"]
     assert row["columns"]["reward.best"] == pytest.approx(0.3)
     assert isinstance(row["columns"]["lr"], float)
     rows = list(csv.DictReader(io.StringIO(cli("runs", "--csv", "--sort", "name"))))
@@ -138,7 +138,7 @@ def test_old_ones_go_by_a_rule_and_come_back(place: Path, cli: CommandLine) -> N
     text = cli("runs", "prune", "group:sweep", "--keep-tag", "paper", "--yes")
     assert text.startswith("s1 in the trash; to restore: rltui runs restore s1; to free ")
     assert "rm" not in cli("runs", "rm", "low", "--yes")
-    (s1,) = (each for each in cli.json("runs", "trash") if each["name"] == "s1")
+    (s1,) = (each for each in cli.json("runs", "trash")["runs"] if each["name"] == "s1")
     assert Path(s1["folder"]).is_dir()
     assert cli("runs", "restore", s1["id"]) == "s1: restored\n"
     assert (place / "out" / "s1").is_dir()
@@ -173,7 +173,7 @@ def test_thousands_are_listed_in_no_time(own_user: Path, cli: CommandLine) -> No
     index = RunIndex()
     index.put((row, {"optim.lr": 1e-6, "seed": 1}) for row in rows)
     begun = time.process_time()
-    found = cli.json("runs", "reward >= 4000 and lr < 1", "--sort", "reward")
+    found = cli.json("runs", "reward >= 4000 and lr < 1", "--sort", "reward", "--full")["runs"]
     assert [each["name"] for each in found[:2]] == ["n4999", "n4998"]
     assert len(found) == 1000
     assert time.process_time() - begun < 20, "seconds on a loaded box; it takes half of one on an idle one"
@@ -184,5 +184,5 @@ def test_a_name_in_the_trash_is_not_the_one_that_is_meant(place: Path, cli: Comm
     write_finished_run(place / "out" / "low")
     catalog.catch_up(index := RunIndex())
     assert not organize.is_in_trash(find_run(index, "low"))
-    documents: list[dict[str, Any]] = cli.json("runs", "trash")
+    documents: list[dict[str, Any]] = cli.json("runs", "trash")["runs"]
     assert "already exists" in cli("runs", "restore", documents[0]["id"], code=4)

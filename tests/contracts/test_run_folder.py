@@ -65,5 +65,5 @@ def test_a_folder_of_another_machine_is_taken_into_the_list(counters: Box) -> No
             if path.is_file():
                 path.unlink()
     assert counters.run("runs", "add", "copied").returncode == 0
-    (row,) = counters.json("runs")
+    (row,) = counters.json("runs")["runs"]
     assert (row["name"], Path(row["folder"]).name) == ("one", "copied")

@@ -48,37 +48,51 @@ def print_rows(
     rows: Sequence[object],
     *,
     head: Mapping[str, object] = MappingProxyType({}),
+    more: Mapping[str, Sequence[object]] = MappingProxyType({}),
     keeps_last: bool = False,
     is_limited: bool = False,
     left_out: Mapping[str, int] = MappingProxyType({}),
+    hides_secrets: bool = False,
 ) -> None:
     """Print one document: fields of `head`, and the list `rows` under `name`, with the keys that `--fields`
     names. It is cut to `--limit`, else to `MOST_BYTES`; `left_out` says how many are missing.
 
-    `keeps_last`: the last rows are kept. `is_limited`: `--limit` has been applied, to something else.
-    `left_out`: how many other things, or further rows, are not among `rows`.
+    `more`: further lists, by name, which are cut as well. `keeps_last`: the last rows are kept. `is_limited`:
+    `--limit` has been applied, to something else. `left_out`: how many other things, or further rows, are not
+    in the lists.
 
     Raises:
         UsageError: if no row has a key of `--fields`.
     """
-    plain_rows = with_fields([_as_plain(row) for row in rows], arguments.fields)
-    if keeps_last:
-        plain_rows.reverse()
-    count = len(plain_rows)
-    if arguments.limit is not None and not arguments.full:
-        count = count if is_limited else min(count, arguments.limit)
-    elif not arguments.full:
-        count = _fitting(plain_rows, room_bytes() - json_bytes(head))
-    shown = plain_rows[:count]
-    if keeps_last:
-        shown.reverse()
-    document = {**head, name: shown}
+    fields, limit, is_full = (getattr(arguments, option, None) for option in ("fields", "limit", "full"))
+    lists = {name: with_fields([*map(_as_plain, rows)], fields)}
+    lists |= {other: [*map(_as_plain, items)] for other, items in more.items()}
     missing = Counter(left_out)
-    missing[name] += len(plain_rows) - count
+    remaining = room_bytes() - json_bytes(head)
+    others = sum(json_bytes(lists[other]) for other in more)
+    for part, items in lists.items():
+        ordered = items[::-1] if keeps_last else items
+        if is_full:
+            count = len(items)
+        elif limit is not None:
+            count = len(items) if is_limited or part != name else min(limit, len(items))
+        else:
+            count = _fitting(ordered, max(remaining // 2, remaining - others) if part == name else remaining)
+        missing[part] += len(items) - count
+        lists[part] = ordered[:count][::-1] if keeps_last else ordered[:count]
+        remaining -= json_bytes(lists[part])
+    document: dict[str, object] = {**head, **lists}
     if missing := +missing:
-        words = (*arguments.command_name.split(), *arguments.typed_words)
-        document["left_out"] = {**missing, "all": hints.ANSWER_FULL(answer=words)}
-    print_json(document)
+        document["left_out"] = {**missing, "all": hints.ANSWER_FULL(answer=_words(arguments))}
+    print_json(document, hides_secrets=hides_secrets)
+
+
+def _words(arguments: Arguments) -> Sequence[str]:
+    """The words of the command to which `--full` is added: this one, or that which lists what it changes."""
+    if hasattr(arguments, "full"):
+        return (*arguments.command_name.split(), *arguments.typed_words)
+    run = getattr(arguments, "run", None)
+    return (arguments.command_name.split()[0], "list", *([] if run is None else [run]), "--json")
 
 
 def room_bytes() -> int:
@@ -91,7 +105,7 @@ def json_bytes(document: object) -> int:
 
 
 def _fitting(rows: Sequence[object], most_bytes: int) -> int:
-    """Number of rows that are printed in so many bytes; at least one."""
+    """Number of rows that have room in so many bytes; at least one if there is any."""
     for number, row in enumerate(rows):
         most_bytes -= json_bytes(row) + 2
         if most_bytes < 0:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui import paths
-from rltui.cli.arguments import JSON, KEYMAP, KEYMAP_VARIABLE
+from rltui.cli.arguments import KEYMAP, KEYMAP_VARIABLE, listing
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.output import print_json
+from rltui.cli.output import print_rows
 from rltui.cli.table import Row, TableColumn, print_table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     flag("--ids", "also show the names of the actions, for [keys] in the settings"),
     flag("--dialogs", "also list the keys inside dialogs"),
     KEYMAP,
-    JSON,
+    *listing("only the first keys"),
     examples=(
         "keys",
         "keys restart",
@@ -50,7 +50,8 @@ def _list(path: Path, arguments: Arguments) -> None:
     from rltui.ui import actions
 
     if arguments.json:
-        print_json({"settings": str(path), "keys": [_record(action) for action in actions.ACTIONS]})
+        keys = [_record(action) for action in actions.ACTIONS]
+        print_rows(arguments, "keys", keys, head={"settings": str(path)})
         return
     terms = [term.lower() for term in arguments.word]
     listed = [

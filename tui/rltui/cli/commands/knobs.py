@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltui.cli.arguments import FRAMEWORK, JSON, RUN, layout_option
+from rltui.cli.arguments import FRAMEWORK, RUN, layout_option, listing
 from rltui.cli.choosing import choose_framework, separate_words, show_runs
 from rltui.cli.colour import style, style_line
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.output import print_json
+from rltui.cli.output import print_rows
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
 from rltui.client import launch
 from rltui.core.config.knobs import IN_TEXT, pattern, rank
@@ -40,7 +40,7 @@ _COLUMNS = ("key", "value", "unit", "default", "allowed", "read by")
     FRAMEWORK,
     flag("--all", "include keys of the files that are not knobs"),
     flag("-v --verbose", "also show descriptions"),
-    JSON,
+    *listing("only the first knobs"),
     examples=(
         "knobs demo",
         "knobs demo lr batch -v",
@@ -60,7 +60,8 @@ def _show_table(table: dict[str, Any], terms: Sequence[str], arguments: Argument
     table["knobs"] = _matching(table["knobs"], terms)
     table["others"] = _matching(table["others"], terms) if arguments.all else []
     if arguments.json:
-        print_json(table)
+        knobs, others = table.pop("knobs"), table.pop("others")
+        print_rows(arguments, "knobs", knobs, head=table, more={"others": others})
         return 0
     _print_rows((*table["knobs"], *table["others"]), terms, verbose=arguments.verbose)
     if not table["knobs"] and not table["others"]:

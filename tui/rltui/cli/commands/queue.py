@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rltui.base.text import join_first, join_words, parse_whole_number
-from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET, TIMEOUT, json_flag
+from rltui.cli.arguments import JSON, NEW_RUN, PLAN, SET, TIMEOUT, json_flag, listing
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command
-from rltui.cli.output import print_json
+from rltui.cli.output import print_json, print_rows
 from rltui.cli.queue_requests import (
     AFTER_REBOOT,
     QUEUED,
@@ -43,7 +43,7 @@ _COLUMNS = VIEW.named(("sign", "run", "state", "step", "reward", "what", "why"))
 
 @command(
     "queue list",
-    JSON,
+    *listing("only the first entries"),
     examples=(
         "queue",
         "queue list --json",
@@ -60,7 +60,7 @@ def show(arguments: Arguments) -> int:
     except RltuiError as error:
         print(error, file=sys.stderr)
     if arguments.json:
-        print_json(_document(queue))
+        _print_document(queue, arguments)
     else:
         print("\n".join(_lines(queue)))
     return 0
@@ -348,7 +348,7 @@ def limit(arguments: Arguments) -> int:
 
 def _print_change(queue: RunQueue, message: str, arguments: Arguments) -> int:
     if arguments.json:
-        print_json(_document(queue))
+        _print_document(queue, arguments)
     else:
         print(message)
     return 0
@@ -361,13 +361,17 @@ def _lines(queue: RunQueue) -> list[str]:
     return [*lines, *view_lines(_COLUMNS, _queued_runs(queue), time.time(), width=room())]
 
 
-def _document(queue: RunQueue) -> dict[str, Any]:
-    """The queue for programs, with the states that its runs have on every other place."""
+def _print_document(queue: RunQueue, arguments: Arguments) -> None:
+    """Print the queue for programs, with the states that its runs have on every other place. Variables of the
+    environment are left out unless all is asked for.
+    """
     verdicts = {queued.entry.id: queued.verdict for queued in _queued_runs(queue)}
     entries = [{**entry_document(entry), **verdicts[entry.id].as_json()} for entry in queue.entries]
     document = queue.to_plain()
     del document["entries"]
-    return {**document, "entries": entries}
+    if not getattr(arguments, "full", False):
+        del document["surroundings"]
+    print_rows(arguments, "entries", entries, head=document)
 
 
 def _queued_runs(queue: RunQueue) -> list[QueuedRun]:

@@ -13,12 +13,12 @@ from typing import Any
 
 from rltui.base.text import group_digits, truncate
 from rltui.base.times import Period
-from rltui.cli.arguments import JSON, RUN, count, limit_option, moment_of_step
+from rltui.cli.arguments import RUN, count, listing, moment_of_step
 from rltui.cli.choosing import names_run, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
 from rltui.cli.commands.logs import pattern_of
 from rltui.cli.dashboard import DASHBOARD, show_place
-from rltui.cli.output import print_json
+from rltui.cli.output import print_rows
 from rltui.cli.progress import working
 from rltui.cli.table import print_table, print_view, view_cells, view_shapes
 from rltui.core.experiment.dashboard import DashboardPlace, place_of_rollout
@@ -50,7 +50,8 @@ from rltui.views.rollout import (
     sample_summary,
 )
 
-_LISTED_BATCHES = 20
+_LISTED_BATCHES, _MOST_BATCHES = 20, 200
+"""Steps that are listed by default, and as JSON."""
 _BINS = 10
 _NAMED_GROUPS = 8
 _READ_S = 1.0
@@ -72,7 +73,6 @@ _WHOLE = "--full, or --export FILE"
     argument("--step", "STEP", "the rollouts of this step (default: list the steps)", type=count),
     argument("--since", "STEP", "start at this step", type=moment_of_step),
     argument("--until", "STEP", "end at this step", type=moment_of_step),
-    limit_option(f"list only the newest steps (default: {_LISTED_BATCHES})"),
     flag("--eval", "the rollouts of evaluations"),
     flag("--live", "the rollouts in progress"),
     flag("--all", "also rollouts that no batch used"),
@@ -84,14 +84,13 @@ _WHOLE = "--full, or --export FILE"
     ),
     argument("--grep", "PATTERN", "print the rollouts whose text matches"),
     argument("--group", "ID", "only the rollouts of this group"),
-    flag("--full", "do not cut long messages"),
     argument(
         "--export",
         "FILE",
         "write the rollouts to a new file: Markdown (.md) or JSONL",
         completes="files",
     ),
-    JSON,
+    *listing(f"list only the newest steps (default: {_LISTED_BATCHES})"),
     examples=(
         "rollouts demo --worst 2",
         "rollouts demo --step 24 --best 1 --full",
@@ -149,7 +148,8 @@ def _show(arguments: Arguments, folder: Path, record: ExperimentRecord | None = 
         print(f"{len(indices)} samples of {key.label} written to {arguments.export}")
     elif arguments.json:
         document = _document(source, key, table, indices, longest, is_full=_selects(arguments))
-        print_json(document, hides_secrets=True)
+        samples = document.pop("samples")
+        print_rows(arguments, "samples", samples, head=document, hides_secrets=True)
     elif _selects(arguments):
         cut = 0
         for index in indices:
@@ -249,13 +249,16 @@ def _indices(
 
 
 def _list_batches(source: RolloutSource, keys: Sequence[BatchKey], arguments: Arguments) -> None:
-    visible_keys = keys[: arguments.limit] if arguments.json else keys[: arguments.limit or _LISTED_BATCHES]
+    most = arguments.limit or (_MOST_BATCHES if arguments.json and not arguments.full else None)
+    visible_keys = keys[:most] if arguments.json else keys[: arguments.limit or _LISTED_BATCHES]
     summaries = []
     for key in visible_keys:
         _read(source, key)
         summaries.append((key, BatchSummary.of(source.table(key))))
     if arguments.json:
-        print_json({"batches": [_batch_document(source, key, summary) for key, summary in summaries]})
+        documents = [_batch_document(source, key, summary) for key, summary in summaries]
+        left_out = {"batches": len(keys) - len(summaries)}
+        print_rows(arguments, "batches", documents, left_out=left_out)
         return
     if not keys:
         print("no rollouts yet")

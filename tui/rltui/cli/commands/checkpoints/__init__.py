@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rltui.base.text import steps_text, unknown_name
-from rltui.cli.arguments import JSON, PLAN, RUN, YES
+from rltui.cli.arguments import JSON, PLAN, RUN, YES, listing
 from rltui.cli.choosing import Target, choose, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.consent import require_consent
-from rltui.cli.output import print_json
+from rltui.cli.output import print_json, print_rows
 from rltui.cli.table import print_view
 from rltui.cli.waiting import request_plan, state_changes, styled_plan_text
 from rltui.client import launch
@@ -42,7 +42,7 @@ WEIGHTS = argument(
 @command(
     "checkpoints list",
     RUN,
-    JSON,
+    *listing("only the newest checkpoints"),
     examples=(
         "checkpoints",
         "checkpoints demo",
@@ -55,7 +55,13 @@ def list_checkpoints(arguments: Arguments) -> int:
 
 def _list(arguments: Arguments, target: Target) -> None:
     with launch.connected(target.record) as wire:
-        print_report(report_of(target.record, wire), as_json=arguments.json)
+        report = report_of(target.record, wire)
+    if not arguments.json:
+        print_report(report, as_json=False)
+        return
+    document: dict[str, Any] = report.to_plain()
+    checkpoints = document.pop("checkpoints")
+    print_rows(arguments, "checkpoints", checkpoints, head=document, keeps_last=True)
 
 
 def weights_choice(word: str) -> CheckpointChoice | Path:

@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rltui.base.text import unknown_name
-from rltui.cli.arguments import JSON, RUN
+from rltui.cli.arguments import JSON, RUN, listing
 from rltui.cli.choosing import Target, choose, names_run, separate_words, show_runs
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.output import print_json
+from rltui.cli.output import print_rows
 from rltui.cli.table import print_view
 from rltui.client import launch
 from rltui.core import hints
@@ -35,7 +35,7 @@ _ID_OF_RUN = re.compile(r".+/\d+")
     "eval list",
     RUN,
     flag("--all", "evaluations of all runs"),
-    JSON,
+    *listing("only the newest evaluations"),
     examples=(
         "eval",
         "eval list demo",
@@ -44,13 +44,13 @@ _ID_OF_RUN = re.compile(r".+/\d+")
 )
 def list_evals(arguments: Arguments) -> int:
     if arguments.all:
-        print_report(_report_of_all(), as_json=arguments.json)
+        print_report(_report_of_all(), arguments)
         return 0
     return show_runs(arguments, partial(_list, arguments))
 
 
 def _list(arguments: Arguments, target: Target) -> None:
-    print_report(_report(target.record), as_json=arguments.json)
+    print_report(_report(target.record), arguments)
 
 
 @command(
@@ -73,7 +73,7 @@ def compare(arguments: Arguments) -> int:
     reference, *others = [_evaluation_with_id(report.evaluations, id_) for id_ in arguments.id]
     if others:
         report = report.replace(evaluations=tuple(others))
-    print_report(report, as_json=arguments.json, against=reference)
+    print_report(report, arguments, against=reference)
     return 0
 
 
@@ -96,7 +96,7 @@ def cancel(arguments: Arguments) -> int:
             report = folder.report(record.name)
         else:
             report = wire.request(ExperimentApi.cancel_eval, arguments.id)
-    print_report(report, as_json=arguments.json)
+    print_report(report, arguments)
     return 0
 
 
@@ -154,7 +154,7 @@ def _report(record: ExperimentRecord) -> EvalReport:
 
 
 def print_report(
-    report: EvalReport, *, as_json: bool, against: Evaluation | None = None, only: str = ""
+    report: EvalReport, arguments: Arguments, *, against: Evaluation | None = None, only: str = ""
 ) -> None:
     """The table, or the document with the differences besides; of all of them, or of one.
 
@@ -164,10 +164,10 @@ def print_report(
 
     evaluations = report.evaluations
     rows = [row for row in compared(evaluations, against) if only in ("", row.evaluation.id)]
-    if as_json:
+    if arguments.json:
         visible_report = report.replace(evaluations=tuple(row.evaluation for row in rows))
         document: dict[str, Any] = visible_report.to_plain()
-        document["differences"] = [
+        differences = [
             {
                 "id": row.evaluation.id,
                 "experiment": row.evaluation.experiment,
@@ -178,7 +178,15 @@ def print_report(
             for row in rows
             if row.difference and row.to
         ]
-        print_json(document)
+        print_rows(
+            arguments,
+            "evaluations",
+            document.pop("evaluations"),
+            head={key: value for key, value in document.items() if not isinstance(value, list)},
+            more={**{key: value for key, value in document.items() if isinstance(value, list)},
+                  "differences": differences},
+            keeps_last=True,
+        )  # fmt: skip
         return
     is_of_several = len({evaluation.experiment for evaluation in evaluations}) > 1
     names = ("experiment", *_COLUMNS) if is_of_several else _COLUMNS

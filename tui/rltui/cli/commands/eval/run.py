@@ -75,7 +75,7 @@ def run(arguments: Arguments) -> int:
     with launch.connect_or_start(record) as wire:
         if arguments.every is not None:
             report = wire.request(ExperimentApi.order_evals, arguments.every, request)
-            print_report(report, as_json=arguments.json)
+            print_report(report, arguments)
             return 0
         wire.call("tokens", tokens())
         queued_eval = wire.request(ExperimentApi.evaluate, request)
@@ -97,7 +97,7 @@ def run(arguments: Arguments) -> int:
     if evaluation_of_request is None:
         raise RltuiError(f"{queued_eval.label} was cancelled")
     report = report.replace(queue=(), every=0)
-    print_report(report, as_json=arguments.json, only=queued_eval.id)
+    print_report(report, arguments, only=queued_eval.id)
     return 0 if evaluation_of_request.is_sound else int(ExitCode.COMPONENT_FAILED)
 
 

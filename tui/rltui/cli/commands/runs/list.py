@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from rltui.base.text import did_you_mean, truncate, visible
-from rltui.cli.arguments import JSON, positive
+from rltui.cli.arguments import FIELDS, FULL, JSON, limit_option
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
-from rltui.cli.output import print_csv, print_json
+from rltui.cli.output import print_csv, print_json, print_rows
 from rltui.cli.table import TableColumn, paint_cell, print_table, room
 from rltui.core import hints
 from rltui.core.command_list import VERBS
@@ -31,6 +31,8 @@ _LEAST_TEXT = 10
 """Characters that a text is cut to before a column leaves."""
 _LEASTS: Mapping[str, int | None] = {"name": 40, "state": None, "changed": 24}
 """The same of columns that stay."""
+_MOST_ROWS = 500
+"""Runs of which a short document may have some."""
 _LATEST = 1000
 """A rank that no column has."""
 _ELASTIC = frozenset({"text", "words", "config"})
@@ -74,12 +76,14 @@ class _ListedRuns:
     ),
     flag("--all", "include archived runs"),
     flag("--group", "group forks and sweeps below their parents"),
-    argument("--limit", "NUMBER", "only the first runs", type=positive),
     flag("--rebuild", "rebuild the index from all folders"),
     exclusive(
         flag("--csv", "CSV, all values in full"),
         JSON,
     ),
+    limit_option("only the first runs"),
+    FULL,
+    FIELDS,
     examples=(
         "runs",
         "runs 'reward > 0.1' --sort reward --columns +lr",
@@ -106,7 +110,7 @@ def _list(arguments: Arguments) -> int:
     changes = changes_among(rows, _with_ancestors(index, rows)) if has_changes else {}
     listing = _ListedRuns(rows, columns, configs, index.names(), changes, now, beyond)
     if arguments.json:
-        _print_json(listing, with_columns=arguments.columns is not None)
+        _print_json(listing, arguments)
     elif arguments.csv:
         _print_csv(listing, is_chosen=arguments.columns is not None)
     else:
@@ -191,15 +195,20 @@ def _view(arguments: Arguments) -> RunView:
 # --- shapes -------------------------------------------------------------------------------------------------
 
 
-def _print_json(listing: _ListedRuns, *, with_columns: bool) -> None:
-    if not with_columns:
-        print_json(listing.rows, is_compact=True)
+def _print_json(listing: _ListedRuns, arguments: Arguments) -> None:
+    names = [field.name for field in fields(RunRow)]
+    if arguments.full and arguments.columns is None and not arguments.fields:
+        print_json({"runs": listing.rows}, is_compact=True)
         return
-    documents, names = [], [field.name for field in fields(RunRow)]
-    for row in listing.rows:
-        values = {column.id: column.value(row, listing.configs.get(row.id, {})) for column in listing.columns}
-        documents.append({name: getattr(row, name) for name in names} | {"columns": values})
-    print_json(documents, is_compact=True)
+    is_short = not arguments.full and arguments.limit is None
+    documents: list[Any] = [*(listing.rows[:_MOST_ROWS] if is_short else listing.rows)]
+    if arguments.columns is not None:
+        for number, row in enumerate(documents):
+            config = listing.configs.get(row.id, {})
+            values = {column.id: column.value(row, config) for column in listing.columns}
+            documents[number] = {name: getattr(row, name) for name in names} | {"columns": values}
+    left_out = {"runs": listing.beyond + len(listing.rows) - len(documents)}
+    print_rows(arguments, "runs", documents, left_out=left_out)
 
 
 def _print_csv(listing: _ListedRuns, *, is_chosen: bool) -> None:

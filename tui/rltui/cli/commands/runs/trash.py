@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 from rltui.base.text import duration, size_text
-from rltui.cli.arguments import JSON, YES, age_s
+from rltui.cli.arguments import YES, age_s, listing
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, command, flag
 from rltui.cli.commands.runs import print_runs
 from rltui.cli.commands.runs.rm import names_text, size_bytes
 from rltui.cli.consent import require_consent
-from rltui.cli.output import print_json
+from rltui.cli.output import print_rows
 from rltui.cli.table import TableColumn, print_table
 from rltui.core import hints
 from rltui.core.runs.row import RunRow
@@ -36,7 +36,7 @@ _TRASH = (
     flag("--empty", "delete the runs for good; asks first"),
     argument("--older-than", "AGE", "only runs that were moved there earlier: 30d, 12h"),
     YES,
-    JSON,
+    *listing("only the newest"),
     examples=(
         "runs trash",
         "runs trash --empty --older-than 30d",
@@ -49,12 +49,12 @@ def trash(arguments: Arguments) -> int:
     rows.sort(key=lambda row: row.trashed_at or 0.0, reverse=True)
     sizes: dict[str, int] = {row.id: size_bytes(row) for row in rows}
     if not arguments.empty:
-        return _list_trash(rows, sizes, now, as_json=arguments.json)
+        return _list_trash(rows, sizes, now, arguments)
     total = size_text(sum(sizes.values()))
     if rows:
         if not arguments.yes:
             with redirect_stdout(sys.stderr):
-                _list_trash(rows, sizes, now, as_json=False)
+                _list_trash(rows, sizes, now, None)
         require_consent("empty-trash", arguments, f"delete {names_text(rows)}, {total}, for good?")
     problems = [problem for row in rows if (problem := _delete(index, row))]
     if problems:
@@ -64,13 +64,16 @@ def trash(arguments: Arguments) -> int:
     return print_runs(rows, [f"deleted; {total} freed" if rows else "the trash is empty"], arguments)
 
 
-def _list_trash(rows: Sequence[RunRow], sizes: dict[str, int], now: float, *, as_json: bool) -> int:
-    if as_json:
+def _list_trash(
+    rows: Sequence[RunRow], sizes: dict[str, int], now: float, arguments: Arguments | None
+) -> int:
+    """Print them, as the arguments say; without these as a table."""
+    if arguments is not None and arguments.json:
         documents = [
             {"id": row.id, "name": row.name, "folder": row.folder, "trashed_at": row.trashed_at,
              "bytes": sizes[row.id]} for row in rows
         ]  # fmt: skip
-        print_json(documents, is_compact=True)
+        print_rows(arguments, "runs", documents)
     elif not rows:
         print("the trash is empty")
     else:
