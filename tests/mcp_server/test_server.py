@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -107,20 +108,19 @@ def test_any_other_text_is_no_plan_id(text: str) -> None:
         planned_act(text)
 
 
-async def test_a_plan_is_executed_once_and_as_it_was_shown(long_run: Path) -> None:
+async def test_a_plan_is_refused_once_the_state_has_moved(long_run: Path) -> None:
     for step in (100, 200, 300, 400, 500):
         for part in ("trainer", "orchestrator"):
             (long_run / f"checkpoints/step_{step}" / part).mkdir(parents=True)
         (long_run / f"checkpoints/step_{step}/STABLE").touch()
     async with Client(make_server(), mode=MODERN) as client:
-        old = await call(client, "plan", run="long", action="prune", args={"keep_last": 3})
         plan = await call(client, "plan", run="long", action="prune", args={"keep_last": 2})
+        assert "delete checkpoint 200 (0 MiB)" in plan["effects"]
+        shutil.rmtree(long_run / "checkpoints/step_300")
     async with Client(make_server(), mode="legacy") as client:  # another server, the other era
-        applied = await call(client, "apply", plan_id=plan["plan_id"], reason="room")
-        assert applied["done"][:-1] == [f"deleted checkpoint {step}" for step in (100, 200, 300)]
-        for plan_id in (plan["plan_id"], old["plan_id"]):
-            refused = await call(client, "apply", plan_id=plan_id, reason="again")
-            assert refused["error"]["code"] == "stale_plan"
+        refused = await call(client, "apply", plan_id=plan["plan_id"], reason="room")
+        assert refused["error"]["code"] == "stale_plan"
+    assert (long_run / "checkpoints/step_100").exists()
 
 
 @pytest.mark.slow
@@ -137,12 +137,15 @@ async def test_clients_of_both_eras_are_served(counters: Box, mode: str) -> None
 
 @pytest.mark.slow
 async def test_only_what_was_planned_is_executed(counters: Box) -> None:
+    (counters.root / "config/rltui").mkdir(parents=True)
+    settings = counters.root / "config/rltui/settings.toml"
+    settings.write_text('[agents]\nrights = "act"\n')
     counters.json("up", "run.toml", "-l", "counters.toml", "-o", "out")
     async with served(counters.env) as client:
         edit = await call(client, "plan", action="set", args={"edits": {"max_steps": 30}})
         assert "+max_steps = 30" in edit["diff"]
         restart = await call(client, "plan", action="restart", args={"components": ["trainer"]})
-        assert restart["stop"] == ["trainer"]
+        assert (restart["stop"], restart["rights"]) == (["trainer"], "act")
         config = counters.work / "run.toml"
         assert "= 20" in config.read_text()  # nothing was done so far
     async with served(counters.env) as client:  # another server
@@ -151,10 +154,19 @@ async def test_only_what_was_planned_is_executed(counters: Box) -> None:
         assert "= 30 # steps" in config.read_text()
         refused = await call(client, "apply", plan_id=edit["plan_id"], reason="again")
         assert refused["error"]["code"] == "stale_plan"
+        settings.write_text('[agents]\nrights = "propose"\n')
+        assert (await call(client, "plan", action="down"))["rights"] == "propose"
+        for action in ("restart", "fork"):
+            plan_id = (await call(client, "plan", action=action))["plan_id"]
+            proposed = await call(client, "apply", plan_id=plan_id, reason="it hangs")
+            assert proposed["error"]["code"] == "needs_person"
+        (proposal,) = [item["proposal"] for item in counters.json("agents", "proposals")["proposals"]]
+        assert (proposal["reason"], proposal["by"]["name"]) == ("it hangs", "night-shift")
+        settings.write_text('[agents]\nrights = "act"\n')
         down = await call(client, "plan", action="down")
         assert set(down["stop"]) == {"inference", "orchestrator", "trainer"}
         ended = await call(client, "apply", plan_id=down["plan_id"], reason="done for tonight")
-        assert ended["done"][0] == "no process is left"
+        assert ended["done"] == ["no process is left"]
     assert counters.tagged("out") == []
 
 

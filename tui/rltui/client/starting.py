@@ -24,6 +24,7 @@ from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.experiment.request import ExperimentRequest
 from rltui.core.runs.evals import EvalRequest
 from rltui.errors import UsageError
+from rltui.services.actor import actor
 from rltui.services.processes import subprocesses
 
 START = "--start"
@@ -147,6 +148,8 @@ def start_in_subprocess(order: StartOrder) -> Started:
         ConfigError, ConflictError, RltuiError: as `start_order`.
     """
     command = module_command("rltui.client", START)
-    output = subprocesses.check_output(command, timeout_s=_TIMEOUT_S, stdin=order.to_json())
+    output = subprocesses.check_output(
+        command, timeout_s=_TIMEOUT_S, stdin=order.to_json(), variables=actor().variables
+    )
     answer: Any = result_of(json.loads(output))
     return Started.from_plain(answer)

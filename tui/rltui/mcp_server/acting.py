@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
@@ -12,13 +14,16 @@ from rltui.client import launch
 from rltui.client.bench import add_trial
 from rltui.client.manual_components import tokens
 from rltui.core.experiment.questions import ExperimentApi
+from rltui.core.experiment.rights import Level
 from rltui.core.runs.evals import EvalRequest, EvalTarget
-from rltui.errors import ConflictError
+from rltui.errors import ConflictError, UsageError
 from rltui.mcp_server import actions
 from rltui.mcp_server.actions import Action, PlanArguments
 from rltui.mcp_server.plan_ids import PlannedAct, digest_of, encode, planned_act
 from rltui.mcp_server.runs import record_of, row_of
+from rltui.services.actor import acting_as, actor
 from rltui.services.experiment.journal import journal_of
+from rltui.services.experiment.rights import granted
 
 _NONE = PlanArguments()
 _Count = Annotated[int, Field(ge=1)]
@@ -37,6 +42,8 @@ class PlanAnswer(TypedDict, total=False):
     """Whatever else it does."""
     reasons: list[str]
     problems: list[str]
+    rights: Level
+    """`propose`: apply asks a person for it, `look`: it is refused."""
 
 
 class Applied(TypedDict):
@@ -60,7 +67,7 @@ def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> PlanAnsw
     args = actions.pinned(row, action, args)
     prepared = actions.prepare(row, action, args)
     answer: PlanAnswer = prepared.effects
-    answer["run"] = row.name
+    answer["run"], answer["rights"] = row.name, granted(Path(row.control)).level
     state = digest_of(prepared.state)
     given = {name: value for name, value in asdict(args).items() if value != getattr(_NONE, name)}
     act = PlannedAct(run=row.id, action=action, args=given, state=state, newest=prepared.newest_checkpoint)
@@ -84,7 +91,8 @@ def apply(plan_id: str, reason: str) -> Applied:
             code="stale_plan",
         )
     started_at = time.monotonic()
-    done = [*prepared.execute(), f"reason: {reason}"]
+    with acting_as(actor().replace(reason=reason)):
+        done = [*prepared.execute()]
     return Applied(ok=True, run=row.name, took_s=round(time.monotonic() - started_at, 1), done=done)
 
 
@@ -102,7 +110,8 @@ def evaluate(
     target = EvalTarget(kind=of) if of == "now" or of == "base" else actions.checkpoint(record, of)
     request = EvalRequest(target=target, num_examples=n, rollouts_per_example=r, when_done=when_done)
     with launch.connect_or_start(record) as wire:
-        wire.call("tokens", tokens())
+        with suppress(UsageError):  # of an agent that may only propose
+            wire.call("tokens", tokens())
         queued = wire.request(ExperimentApi.evaluate, request)
     return {"run": record.name, **queued.part("id", "label", "state", "why")}
 

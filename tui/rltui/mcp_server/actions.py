@@ -5,7 +5,7 @@ call, too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from rltui.base.text import join_words
 from rltui.base.toml.values import format_value
-from rltui.client import launch
 from rltui.client.down import plan_down, shut_down, visited_supervisor
 from rltui.client.fork import plan_fork
 from rltui.client.local_runs import LocalRuns
@@ -146,10 +145,18 @@ def _effects(plan: Plan) -> dict[str, Any]:
         **plan.part("stop", "start", "keep"),
         "lose": lost_text(plan.lost),
         "diff": plan.diff,
-        "effects": [f"{label} {text}".strip() for label, text in rows],
+        "effects": [*_lines(rows)],
         "reasons": [*plan.reasons],
         "problems": [f"{problem.severity}: {problem.text}" for problem in plan.problems],
     }
+
+
+def _lines(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Each row with its label, which the first of several has."""
+    group = ""
+    for label, text in rows:
+        group = label or group
+        yield f"{group} {text}"
 
 
 def _down(record: ExperimentRecord) -> Prepared:
@@ -170,14 +177,11 @@ def _prune(record: ExperimentRecord, args: PlanArguments) -> Prepared:
     steps = [item.step for item in plan.delete]
 
     def execute() -> Iterable[str]:
-        with launch.connected(record) as wire:
-            if wire is None:
-                pruned = ExperimentReader(record).prune(retention, steps)
-            else:
-                pruned = wire.request(ExperimentApi.prune, retention, (*steps,))
+        with visited_supervisor(record) as wire:
+            pruned = wire.request(ExperimentApi.prune, retention, (*steps,))
         return (f"deleted checkpoint {item.step}" for item in pruned.delete)
 
-    effects = {"effects": [f"{label} {text}".strip() for label, text in prune_rows(plan)]}
+    effects = {"effects": [*_lines(prune_rows(plan))]}
     return Prepared(effects, {"delete": steps}, execute, is_blocked=plan.is_empty)
 
 

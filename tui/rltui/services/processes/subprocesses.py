@@ -104,8 +104,14 @@ async def follow(command: Sequence[str], on_output: OutputCallback, *, stdin: by
     return failure_text(code, bytes(errors.data))
 
 
-def check_output(command: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> bytes:
-    """Run `command` in this very environment, with `stdin`, and return its output. Blocks.
+def check_output(
+    command: Sequence[str],
+    *,
+    timeout_s: float,
+    stdin: bytes = b"",
+    variables: Mapping[str, str] | None = None,
+) -> bytes:
+    """Run `command` in this very environment and `variables`, with `stdin`, and return its output. Blocks.
 
     Raises:
         RltuiError: It cannot be run, fails, or takes longer than `timeout_s`.
@@ -118,6 +124,7 @@ def check_output(command: Sequence[str], *, timeout_s: float, stdin: bytes = b""
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            env={**os.environ, **(variables or {})},
         )
     with process:
         try:
