@@ -14,7 +14,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,13 @@ class Box:
             timeout=timeout_s,
             check=False,
         )
+
+    def as_agent(self, name: str = "night-1", *, rights: str = "act") -> Box:
+        """The same box, in the hands of an agent that has these rights."""
+        settings = Path(self.env["XDG_CONFIG_HOME"]) / "rltui" / "settings.toml"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(f'[agents]\nrights = "{rights}"\n')
+        return replace(self, env={**self.env, "RLTUI_AGENT": name})
 
     def json(self, *arguments: str, timeout_s: float = 60.0) -> Any:
         """Run a command that must succeed, and parse its document."""

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 from tests.conftest import Box
@@ -107,9 +106,11 @@ def test_an_agent_ends_its_own_runs_and_no_others(box: Box) -> None:
         'command = ["python3", "-m", "http.server", "0", "--bind", "127.0.0.1"]\n'
     )
     (box.work / "run.toml").write_text("max_steps = 20\n")
-    agent = replace(box, env={**box.env, "RLTUI_AGENT": "night-1"})
+    agent = box.as_agent()
+    box.json("queue", "limit", "1")
     for owner, name in ((box, "theirs"), (agent, "mine")):
         owner.json("up", "run.toml", "-l", "serve.toml", "-n", name, "-o", name)
+    agent.json("queue", "add", "run.toml", "-l", "serve.toml", "-n", "later", "-o", "later")
     refusal = agent.run("down", "--all")
     assert (refusal.returncode, "theirs\n" in refusal.stderr, "--yes" in refusal.stderr) == (2, True, True)
     assert agent.run("down", "--mine").returncode == 2
@@ -117,7 +118,7 @@ def test_an_agent_ends_its_own_runs_and_no_others(box: Box) -> None:
     assert (answer.returncode, len(answer.stdout) <= 300) == (0, True), answer.stderr
     assert json.loads(answer.stdout) == {
         "runs": [{"experiment": "mine", "state": "stopped"}],
-        "cancelled": [],
+        "cancelled": ["later"],
         "left": [],
     }
     assert box.tagged("mine") == []

@@ -42,7 +42,7 @@ def help_text(command: Command, *, with_page: bool = True) -> str:
         return "\n".join(lines) + "\n"
     lines += argument_lines("", command.positionals, width)[1:]
     lines += _examples(command.examples)
-    for heading, options in _options_by_heading(command.declared).items():
+    for heading, options in options_by_heading(command.declared).items():
         lines += argument_lines(heading, options, width)
     for group in command.declared:
         if isinstance(group, Group) and group.page:
@@ -113,7 +113,8 @@ def section_lines(heading: str, rows: Iterable[tuple[str, str]], width: int) -> 
     return _part(heading, lines)
 
 
-def _options_by_heading(declared: Iterable[Declared]) -> dict[str, list[Argument]]:
+def options_by_heading(declared: Iterable[Declared]) -> dict[str, list[Argument]]:
+    """The options that a help lists, without those of a group that has a page."""
     options: dict[str, list[Argument]] = {"options": []}
     for item in declared:
         if isinstance(item, Group) and item.page:

@@ -51,6 +51,7 @@ BY_JOB: Mapping[str, Mapping[str, str]] = {
     "for agents and scripts": {
         "wait": "return once a run is ready or done, has reached a step or a metric, or has an alert",
         "mcp": "serve the tools for agents, over MCP, on stdin and stdout",
+        "skill": "print a guide for coding agents, or install it as a skill",
         "why": "explain the state of a run or component: cause, evidence, what helps",
         "bench": "try changes one at a time; keep what beats the noise",
         "agents": "see what agents may do; accept or decline their proposals; pause them",

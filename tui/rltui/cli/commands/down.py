@@ -106,7 +106,7 @@ def _down_all(arguments: Arguments) -> int:
     queue = read_queue()
     waiting = [entry for entry in queue.entries if entry.state == "queued"]
     if is_mine:
-        waiting = [entry for entry in waiting if me.is_same(getattr(entry, "by", None))]
+        waiting = [entry for entry in waiting if me.is_same(entry.by)]
     elif queue.paused:
         waiting = []
     text = "".join(
