@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ from tests.cli.conftest import CommandLine
 from tests.fakes.past_run import write_finished_run
 
 from rltui.cli import main
+from rltui.core.experiment.actor import Actor
+from rltui.core.experiment.api import AgentProposal
+from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.proposals import Proposals, save_proposals
 
 
 @pytest.fixture
@@ -46,12 +51,27 @@ def test_what_can_no_longer_be_ends_at_once(answer: Any) -> None:
     assert answer("one", "two", "--until", "settled", code=0)["run"] in ("one", "two")
 
 
+def test_a_proposal_for_a_run_that_has_ended_may_still_be_answered(answer: Any, tmp_path: Path) -> None:
+    control = ControlFolder(tmp_path / "out" / "two").path
+    by = Actor(kind="agent", user="ada", name="night-1", pid=1)
+    proposal = AgentProposal(id="p1", verb="start", text="start", by=by, at=1.8e9)
+    save_proposals(control, Proposals(proposals=(proposal,)))
+    late = answer("two", "--until", "proposal:p1", "--timeout", "0.4", code=1)
+    assert late["reason"]["code"] == "timeout"
+    declined = proposal.replace(state="declined", word="not tonight")
+    threading.Timer(0.3, save_proposals, (control, Proposals(proposals=(declined,)))).start()
+    said = answer("two", "--until", "proposal:p1 or step>=99", "--timeout", "20", code=0)
+    assert said["reason"]["text"] == "proposal:p1 declined: not tonight"
+    assert answer("two", "--until", "step>=99 and proposal:p1", code=1)["reason"]["code"] == "run_ended"
+
+
 def test_names_that_nobody_has_are_refused(answer: Any, cli: CommandLine) -> None:
     for arguments, words in (
         ((), "--until is missing"),
         (("--until", "rewrd>0.9"), "did you mean reward?"),
         (("--until", "alert:crsh"), "did you mean crash?"),
         (("--until", "done", "--since", "events@1.2"), "no event at the cursor"),
+        (("--until", "proposal:p7"), "unknown proposal: p7"),
         (("three", "--until", "done"), "run not found: three"),
     ):
         assert words in cli("wait", "two", *arguments, code=2)

@@ -18,7 +18,7 @@ from rltui.client.experiment import ShutDownError
 from rltui.client.series import current_series
 from rltui.client.transports.supervisor import SupervisorClient
 from rltui.client.transports.unix import SupervisorGoneError, Wire
-from rltui.core.experiment.api import AlertKind, Status
+from rltui.core.experiment.api import AgentProposal, AlertKind, Status
 from rltui.core.experiment.cursor import Cursor, cursor_of, index_since
 from rltui.core.experiment.events import display_kind, entry_data, first_line
 from rltui.core.experiment.journal import JournalEntry
@@ -33,7 +33,7 @@ from rltui.core.runs.state import state_text
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.journal import read_entries
-from rltui.services.experiment.proposals import read_proposals
+from rltui.services.experiment.proposals import proposals_file, read_proposals
 from rltui.services.experiment.registry import find_experiment
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.own_files import file_fingerprint
@@ -196,9 +196,12 @@ def _check_names(condition: Condition, watches: Sequence[_RunWatch]) -> None:
     """Refuse what would be waited for in vain.
 
     Raises:
-        UsageError: for an unknown metric, or kind of alert.
+        UsageError: for an unknown metric, kind of alert, or proposal.
     """
     for term in condition.terms:
+        ids = [item.id for watch in watches for item in watch.proposals()] if term.name == "proposal" else []
+        if term.name == "proposal" and not term.sign and term.subject not in ids:
+            raise unknown_name("proposal", term.subject, ids)
         if term.name == "alert" and term.subject:
             from rltui.core.metrics.health.thresholds import RuleId  # pydantic
 
@@ -259,10 +262,10 @@ class _RunWatch:
     # --- following ------------------------------------------------------------------------------------------
 
     async def run(self) -> tuple[_RunWatch, Reason]:
-        queue_before: object = ...
+        before: object = ...
         while True:
-            queue = file_fingerprint(paths.queue_file())
-            if queue == queue_before:  # nothing lives, so that nobody else tells of it
+            now = self._fingerprint()
+            if now == before:  # nothing lives, so that nobody else tells of it
                 await asyncio.sleep(_QUEUE_S)
                 continue
             self._record = self._record or find_experiment(self._name)
@@ -274,7 +277,14 @@ class _RunWatch:
                 is_supervised, end = False, self._removed()
             if end is not None:
                 return self, end
-            queue_before = ... if is_supervised else queue
+            before = ... if is_supervised else now
+
+    def _fingerprint(self) -> list[object]:
+        """State of the files that others change before a supervisor lives: the queue's, that of proposals."""
+        files = [paths.queue_file()]
+        if self._record is not None:
+            files.append(proposals_file(self._record.control.path))
+        return [*map(file_fingerprint, files)]
 
     def _removed(self) -> Reason | None:
         """The end of a run that the queue will not make any more."""
@@ -345,7 +355,9 @@ class _RunWatch:
         if terms := self._condition.met(self._holds):
             return Reason("reached", join_words([self._words(term) for term in terms]))
         badge = RUN_STATES[status.state]
-        if not badge.has_ended or status.transaction is not None:
+        asked = {term.subject for term in self._condition.terms if term.name == "proposal"}
+        is_asked = any(item.id in asked and item.state == "open" for item in self.proposals())
+        if not badge.has_ended or status.transaction is not None or is_asked:
             return None
         text = f"the run is {state_text(status.state, status.reason)}"
         if status.reason.text and status.reason.text not in text:
@@ -373,10 +385,12 @@ class _RunWatch:
             case _:
                 return any(_is_alert(entry, term.subject) for entry in self._entries.values())
 
+    def proposals(self) -> Sequence[AgentProposal]:
+        return () if self._record is None else read_proposals(self._record.control.path).proposals
+
     def _answer(self, id_: str) -> str:
         """The answer to a proposal, with its word; empty while it is open."""
-        proposals = () if self._record is None else read_proposals(self._record.control.path).proposals
-        answers = (filter(None, (item.state, item.word)) for item in proposals if item.id == id_)
+        answers = (filter(None, (item.state, item.word)) for item in self.proposals() if item.id == id_)
         answer = next(map(": ".join, answers), "")
         return "" if answer == "open" else answer
 

@@ -31,7 +31,7 @@ class Proposals(Value):
 
 def read_proposals(control: Path) -> Proposals:
     """Raises RltuiError if they are damaged, or cannot be read."""
-    path = _file(control)
+    path = proposals_file(control)
     try:
         return Proposals.from_json(read_own(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -45,8 +45,8 @@ def read_proposals(control: Path) -> Proposals:
 
 def save_proposals(control: Path, proposals: Proposals) -> None:
     """Raises RltuiError if they cannot be written."""
-    write_atomically(_file(control), proposals.to_json())
+    write_atomically(proposals_file(control), proposals.to_json())
 
 
-def _file(control: Path) -> Path:
+def proposals_file(control: Path) -> Path:
     return control / "proposals.json"
