@@ -146,6 +146,7 @@ def test_a_cursor_continues_where_an_answer_ended(experiment: None, cli: Command
     assert new(later) == ["again"], "the attempt that began since"
     assert new(of_all) == ["one", "unfinished", "again"]
     assert cli("logs", "--since", later) == "trainer#3  again\n"
+    assert "do not continue at a cursor" in cli("logs", "-c", "trainer", "-f", "--since", cursor, code=2)
     assert "the cursor is of other logs" in cli("logs", "-c", "server", "--since", cursor, code=2)
     assert "a cursor of events, not of logs" in cli("logs", "--since", "events@", code=2)
     newest.write_text("another\n")

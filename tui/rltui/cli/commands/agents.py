@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING
 
 from rltui.base.text import count_text
-from rltui.cli.arguments import JSON, NAMED_RUN
+from rltui.cli.arguments import JSON, NAMED_RUN, listing
 from rltui.cli.choosing import choose_named, choose_run, ready_index
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command, flag
-from rltui.cli.output import print_json
+from rltui.cli.output import print_json, print_rows
 from rltui.cli.table import TableColumn, print_table, print_view
 from rltui.core import hints
 
@@ -70,7 +70,7 @@ def _print_proposals(found: AgentsReport) -> None:
 @command(
     "agents proposals",
     flag("--all", "also answered and expired ones"),
-    JSON,
+    *listing("only the newest"),
     examples=("agents proposals", "agents proposals --json"),
 )
 def proposals(arguments: Arguments) -> int:
@@ -78,7 +78,7 @@ def proposals(arguments: Arguments) -> int:
 
     found = report(answered=arguments.all)
     if arguments.json:
-        print_json(found.part("proposals", "entries"))
+        print_rows(arguments, "proposals", found.proposals, more={"entries": found.entries}, keeps_last=True)
     elif not (found.proposals or found.entries):
         print("no proposals", file=sys.stderr)
     else:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.base.text import count_text, numbered
-from rltui.cli.arguments import JSON, NEW_RUN, PLAN, TIMEOUT, WAIT, YES, positive
+from rltui.cli.arguments import JSON, NEW_RUN, PLAN, TIMEOUT, WAIT, YES, listing, positive
 from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable
 from rltui.cli.commands.promote import carry_out
 from rltui.cli.commands.sweep import combinations, parse_axis
-from rltui.cli.output import print_csv, print_json
+from rltui.cli.output import print_csv, print_json, print_rows
 from rltui.cli.queue_requests import QUEUED, plan_request, queue_options, refuse_devices, split_sweep
 from rltui.cli.table import print_view
 from rltui.core import hints
@@ -188,13 +188,13 @@ def _print(bench: Bench, arguments: Arguments) -> int:
     return 0
 
 
-@command("bench list", JSON, examples=("bench list",))
+@command("bench list", *listing("only the first"), examples=("bench list",))
 def show_list(arguments: Arguments) -> int:
     from rltui.services.runs.bench_file import read_benches
 
     benches = read_benches()
     if arguments.json:
-        print_json([bench_document(bench) for bench in benches])
+        print_rows(arguments, "benches", [bench_document(bench) for bench in benches])
     elif benches:
         print_view(BENCHES.columns, benches, time.time())
     else:

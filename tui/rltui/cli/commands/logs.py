@@ -93,6 +93,8 @@ def logs(arguments: Arguments) -> int:
 def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
     record, components = target
     is_open = line_filter.is_open and not _has_period(arguments)
+    if isinstance(arguments.since, Cursor) and (arguments.follow or arguments.raw):
+        raise UsageError("-f and --raw do not continue at a cursor", hint="leave out one of the two")
     if (
         isinstance(arguments.since, Cursor)
         or arguments.all
