@@ -14,6 +14,7 @@ from rltui.client.runs import Runs
 from rltui.client.settings_text import Setting, SettingsText
 from rltui.core.metrics.series import SeriesSource
 from rltui.core.rollouts.batches import RolloutSource
+from rltui.core.runs.bench import Bench
 from rltui.core.runs.compare import Comparison, compared_metrics, comparison
 from rltui.core.runs.forks import ForkPlan, ForkRequest, fork_name
 from rltui.core.runs.queue import QueueAction, RunQueue
@@ -109,6 +110,7 @@ class FakeRuns(Runs):
         self.typed: list[str] = []
         """Texts that come out of the editor, in turn; the given text where none is left."""
         self.queued = RunQueue()
+        self.made_benches: tuple[Bench, ...] = ()
         self.queue_requests: list[tuple[str, str, str]] = []
         """(action, entry, position) of each request to the queue."""
         self.looks = 0
@@ -227,6 +229,9 @@ class FakeRuns(Runs):
         files = draw(self.open_series(id_), id_, ())
         self.exported.append((id_, len(files), samples))
         return folder or f"/work/{id_}-report"
+
+    def benches(self) -> tuple[Bench, ...]:
+        return self.made_benches
 
     def queue(self) -> RunQueue:
         if self.error:

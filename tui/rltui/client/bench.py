@@ -102,7 +102,7 @@ def plan_bench(request: BenchRequest) -> Bench:
         name=baseline.name,
         at=time.time(),
         by=by,
-        request=replace(line, earlier_run="new"),
+        request=replace(line, earlier_run="new", config=replace(line.config, is_copied=True)),
         folder=str(baseline.folder.parent / baseline.name),
         surroundings=commands.launch_environment(),
         options=request.options.replace(

@@ -24,6 +24,7 @@ from rltui.services.own_files import file_fingerprint
 if TYPE_CHECKING:
     from rltui.core.metrics.series import SeriesSource
     from rltui.core.rollouts.batches import RolloutSource
+    from rltui.core.runs.bench import Bench
     from rltui.core.runs.compare import Comparison
     from rltui.core.runs.forks import ForkPlan, ForkRequest
     from rltui.core.runs.queue import QueueAction, RunQueue
@@ -248,6 +249,11 @@ class LocalRuns(Runs):
         from rltui.services.runs.queue_file import read_queue
 
         return read_queue()
+
+    def benches(self) -> tuple[Bench, ...]:
+        from rltui.services.runs.bench_file import read_benches
+
+        return read_benches()
 
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
         """Changes the file of the queue, which its daemon watches."""

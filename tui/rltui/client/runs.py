@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the first frame need not wait for what later screens ask
     from rltui.client.settings_text import SettingsText
     from rltui.core.metrics.series import SeriesSource
     from rltui.core.rollouts.batches import RolloutSource
+    from rltui.core.runs.bench import Bench
     from rltui.core.runs.compare import Comparison
     from rltui.core.runs.forks import ForkPlan, ForkRequest
     from rltui.core.runs.queue import QueueAction, RunQueue
@@ -153,6 +154,10 @@ class Runs(ABC):
             UsageError: if there is no such entry any more.
             ConflictError: if it runs, where that is in the way.
         """
+
+    @question()
+    def benches(self) -> tuple[Bench, ...]:
+        """The benches, the newest first."""
 
     # --- the person's own, on this machine wherever the runs are ------------------------------------------
 

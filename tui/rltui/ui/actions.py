@@ -68,6 +68,7 @@ class KeyContext(Enum):
     COLUMNS = "dialog for columns"
     ARRANGE = "line for arranging panels"
     QUEUE = "queue screen"
+    BENCH = "bench screen"
     COMPARE = "comparison screen"
     BOX = "every dialog"
     DIALOG = "dialog with buttons"
@@ -199,6 +200,7 @@ SCREENS = (
     KeyContext.ROLLOUTS,
     KeyContext.RUNS,
     KeyContext.QUEUE,
+    KeyContext.BENCH,
     KeyContext.COMPARE,
 )
 """The main screens, which the number keys go to and work on."""

@@ -61,6 +61,8 @@ SCREEN_KEYS = (
     own("screen.evals", "V", "show_screen('evals')", "evaluations",
         "Evaluations: base model, SFT, checkpoints, runs", Scope.SCREENS),
     bind(verbs.SCREEN_QUEUE, "show_screen('queue')"),
+    own("screen.bench", "X", "show_screen('bench')", "bench", "Bench: changes tried, scores, verdicts",
+        Scope.SCREENS),
     bind(verbs.MESSAGES, "show_messages"),
     own("theme", "", "app.command_palette('*')", "theme", "Choose a colour theme", Scope.GLOBAL),
     own("detach", "q", "app.detach", "detach", "Detach; everything keeps running", Scope.GLOBAL,
@@ -151,7 +153,7 @@ class BaseScreen(NotifyingScreen[None]):
         An object with a method `allows` has been asked before.
         """
         if self.app_state.current is None and command in ("show_screen", "show_overview"):  # none is open
-            return (command, *arguments) in (("show_screen", "runs"), ("show_screen", "queue"))
+            return (command, *arguments) in {("show_screen", name) for name in ("runs", "queue", "bench")}
         return True
 
     # what a command does on a screen

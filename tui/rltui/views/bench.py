@@ -102,6 +102,28 @@ def bench_notices(bench: Bench) -> list[str]:
     return lines
 
 
+def bench_hint() -> str:
+    return f"No bench yet: {hints.BENCH}"
+
+
+def trial_details(trial: BenchTrial) -> list[tuple[str, str]]:
+    """What the ledger has no room for: labels with texts."""
+    results = (
+        "…" if run.state != "ended" else run.why or format_number(run.score or 0) for run in trial.runs
+    )
+    scores = ", ".join(f"{run.name} {result}" for run, result in zip(trial.runs, results, strict=True))
+    built_on = f"trial {trial.base}" if trial.base else "the baseline"
+    return [
+        ("change", trial.change),
+        ("reason", trial.reason),
+        ("why", trial.why),
+        ("who", trial.by.text if trial.by else ""),
+        ("builds on", built_on if trial.number and trial.runs else ""),
+        ("difference", _difference_text(trial, 0)),
+        ("runs", scores),
+    ]
+
+
 def bench_document(bench: Bench) -> dict[str, Any]:
     """The bench for programs, without what starts its runs."""
     document = bench.to_plain()

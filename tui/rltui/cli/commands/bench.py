@@ -21,7 +21,15 @@ from rltui.cli.table import print_view
 from rltui.core import hints
 from rltui.core.config.knobs import split_assignments
 from rltui.errors import ConfigError, ExitCode, NotFoundError, UsageError
-from rltui.views.bench import BENCHES, LEDGER, LEDGER_COLUMNS, bench_document, bench_notices, ledger_rows
+from rltui.views.bench import (
+    BENCHES,
+    LEDGER,
+    LEDGER_COLUMNS,
+    bench_document,
+    bench_hint,
+    bench_notices,
+    ledger_rows,
+)
 
 if TYPE_CHECKING:
     from rltui.core.runs.bench import Bench
@@ -198,7 +206,7 @@ def show_list(arguments: Arguments) -> int:
     elif benches:
         print_view(BENCHES.columns, benches, time.time())
     else:
-        print(f"no bench yet: {hints.BENCH}")
+        print(bench_hint())
     return 0
 
 

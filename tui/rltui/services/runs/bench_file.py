@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from rltui.core.runs.bench import Bench
 from rltui.errors import ConflictError, RltuiError
 from rltui.services.own_files import FileLock, entry_names, make_folder, read_own, write_atomically
 
+logger = logging.getLogger(__name__)
 _LOCK_TIMEOUT_S = 60.0
 _SUFFIX = ".json"
 
@@ -22,8 +24,14 @@ def bench_names() -> list[str]:
 
 
 def read_benches() -> tuple[Bench, ...]:
-    """All benches, newest first. Raises RltuiError if one cannot be read."""
-    return tuple(sorted(map(_read, bench_names()), key=lambda bench: -bench.at))
+    """All benches, newest first. One whose file is damaged is left out, and the others go on."""
+    benches = []
+    for name in bench_names():
+        try:
+            benches.append(_read(name))
+        except RltuiError as error:
+            logger.error("%s", error)
+    return tuple(sorted(benches, key=lambda bench: -bench.at))
 
 
 def read_bench(name: str) -> Bench:

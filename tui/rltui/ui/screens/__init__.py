@@ -6,6 +6,7 @@ A key for one is in `SCREEN_KEYS` of `rltui.ui.base_screen`: `show_screen('name'
 SCREENS = {
     "runs": "rltui.ui.screens.runs:RunsScreen",
     "queue": "rltui.ui.screens.queue:QueueScreen",
+    "bench": "rltui.ui.screens.bench:BenchScreen",
     "logs": "rltui.ui.screens.logs:LogScreen",
     "gpus": "rltui.ui.screens.gpus:GpuScreen",
     "checkpoints": "rltui.ui.screens.checkpoints:CheckpointScreen",
