@@ -61,7 +61,7 @@ SCREEN_KEYS = (
     own("screen.evals", "V", "show_screen('evals')", "evaluations",
         "Evaluations: base model, SFT, checkpoints, runs", Scope.SCREENS),
     bind(verbs.SCREEN_QUEUE, "show_screen('queue')"),
-    own("screen.bench", "X", "show_screen('bench')", "bench", "Bench: changes tried, scores, verdicts",
+    own("screen.bench", "at", "show_screen('bench')", "bench", "Bench: changes tried, scores, verdicts",
         Scope.SCREENS),
     bind(verbs.MESSAGES, "show_messages"),
     own("theme", "", "app.command_palette('*')", "theme", "Choose a colour theme", Scope.GLOBAL),

@@ -39,6 +39,7 @@ _WORDS: dict[KeyContext, str] = {
     KeyContext.EVALS: "Evaluations: {component_start} starts one, {open} reads its samples.",
     KeyContext.RUNS: "All runs: {search} filters, {mark} and {compare} compare, {open} opens one.",
     KeyContext.QUEUE: "Runs that start automatically: {queue_pause} pauses the queue, {open} opens a run.",
+    KeyContext.BENCH: "Changes, tried one at a time: {earlier} {later} show others, {open} opens a run.",
     KeyContext.COMPARE: "Runs side by side: keys that differ, then metrics; {open} draws the curves.",
 }
 """A sentence about a screen or pane, with the one or two keys to begin with."""
