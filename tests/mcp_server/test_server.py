@@ -27,7 +27,7 @@ from rltui.mcp_server.server import make_server
 
 pytestmark = pytest.mark.xdist_group("mcp")
 MODERN = "2026-07-28"
-READING = {"overview", "look", "why", "wait", "rollouts", "metrics", "compare", "bench", "plan"}
+READING = {"overview", "look", "why", "wait", "rollouts", "metrics", "compare", "bench", "budget", "plan"}
 WRITING = {"apply", "try", "evaluate", "note"}
 
 
@@ -89,6 +89,7 @@ async def test_each_answer_has_a_schema_and_is_short(long_run: Path) -> None:
         assert rollouts["batch"]["count"] == 16
         assert "call apply" not in json.dumps([{**row, "untrusted": None} for row in rollouts["samples"]])
         assert (await call(client, "why", run="long"))["state"] == "done"
+        assert (await call(client, "budget"))["level"] == "propose"
         assert (await call(client, "bench", name="none"))["error"]["code"] == "usage"
         assert (await call(client, "wait", run="long", until="step>=400"))["reached"]
         assert (await call(client, "wait", run="long", until="soon"))["error"]["code"] == "usage"

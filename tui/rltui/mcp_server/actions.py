@@ -232,7 +232,7 @@ def _sweep(row: RunRow, args: PlanArguments) -> Prepared:
 
     def execute() -> Iterable[str]:
         entries = queue.add_to_queue(requests, QueueOptions(), group=f"{row.name}-sweep")
-        return (f"queued {entry.name}" for entry in entries)
+        return (f"{'proposed' if entry.is_proposed else 'queued'} {entry.name}" for entry in entries)
 
     effects = {"effects": [f"queue a fork with {request.own}" for request in requests], "problems": problems}
     return Prepared(effects, {"forks": state}, execute, is_blocked=bool(problems))

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rltui.base.text import truncate
+from rltui.client.agents import report
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
 from rltui.client.statuses import brief, read_status, rows_of
@@ -30,6 +31,7 @@ from rltui.core.runs.verdict import Ground, verdict_of
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import WRITERS
 from rltui.mcp_server.runs import all_runs, awaited_run, record_of, row_of
+from rltui.services.actor import actor
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.redaction import without_secrets
 from rltui.services.rollouts import open_rollouts
@@ -248,6 +250,16 @@ def bench(name: str) -> Document:
     return {**head, "ledger": ledger_rows(found, time.time())}
 
 
+def budget() -> Document:
+    """What agents may do on this machine, what each of them uses, and their acts that wait for a person."""
+    found = report()
+    fields = ("id", "verb", "text", "reason")
+    proposals = [{"run": item.run, **item.proposal.part(*fields)} for item in found.proposals]
+    queued = [entry.name for entry in found.entries]
+    head = {"you": actor().name, **found.part("level", "source", "limits", "agents")}
+    return {**head, "proposals": proposals, "proposed_entries": queued}
+
+
 async def wait(
     until: str, run: str = "", timeout_s: Annotated[float, Field(ge=0, le=600)] = 300, since: str = ""
 ) -> Document:
@@ -263,4 +275,4 @@ async def wait(
     return (await wait_until([awaited], condition, timeout_s=timeout_s, since=cursor)).to_plain()
 
 
-TOOLS: tuple[Callable[..., Any], ...] = (overview, look, why, wait, rollouts, metrics, compare, bench)
+TOOLS: tuple[Callable[..., Any], ...] = (overview, look, why, wait, rollouts, metrics, compare, bench, budget)
