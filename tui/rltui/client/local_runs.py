@@ -243,7 +243,15 @@ class LocalRuns(Runs):
         )
         return str(write_report(sources, Path(folder) if folder else None, draw, samples=samples))
 
-    # --- the queue ----------------------------------------------------------------------------------------
+    # --- agents and the queue -------------------------------------------------------------------------------
+
+    def pause_agents(self) -> str:
+        from rltui.services.experiment.rights import pause_text, set_pause
+
+        if self.readonly:
+            raise ConflictError("read-only client")
+        set_pause(is_paused=not pause_text())
+        return pause_text() or "agents have their rights again"
 
     def queue(self) -> RunQueue:
         from rltui.services.runs.queue_file import read_queue

@@ -146,6 +146,10 @@ class Runs(ABC):
         """The runs that wait, and those that the queue has started. Cheap: it reads a file."""
 
     @command()
+    def pause_agents(self) -> str:
+        """Let agents only look, on all runs of the machine, or end such a pause. Returns what holds then."""
+
+    @command()
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:
         """Do something about it, and see to it that somebody minds it. `entry`: its id; `place` of `move`:
         `up`, `down`, `first`, `last`.

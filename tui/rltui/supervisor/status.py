@@ -18,6 +18,7 @@ from rltui.core.experiment.states import ComponentState
 from rltui.core.runs.evals import COMPONENT, SERVER, QueuedEval
 from rltui.core.runs.state import is_complete, run_state
 from rltui.errors import ConfigError
+from rltui.services.experiment.rights import pause_text
 from rltui.services.experiment.verdict import is_alive, status_of, with_queue
 from rltui.services.gpu.assignment import assigned_devices
 from rltui.services.hosts.job_status import JobStatus
@@ -75,6 +76,7 @@ class StatusBuilder:
             "rollback": rollback,
             "evals": evals,
             "proposals": proposals,
+            "agents_paused": pause_text(),
         }
         return with_queue(self._setup.record, status.replace(**live))
 

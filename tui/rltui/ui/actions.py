@@ -60,6 +60,7 @@ class KeyContext(Enum):
     EVENTS = "events screen"
     LOGS = "log screen"
     NOTE = "field for a note"
+    PROPOSAL = "proposal of an agent"
     SEARCH = "search line"
     EVALUATE = "dialog for an evaluation"
     FORK = "dialog for a fork"

@@ -64,6 +64,8 @@ SCREEN_KEYS = (
     own("screen.bench", "at", "show_screen('bench')", "bench", "Bench: changes tried, scores, verdicts",
         Scope.SCREENS),
     bind(verbs.MESSAGES, "show_messages"),
+    own("agents.pause", "X", "pause_agents", "pause agents",
+        "Pause agents: they only look, on all runs; again: resume", Scope.GLOBAL, changes=True),
     own("theme", "", "app.command_palette('*')", "theme", "Choose a colour theme", Scope.GLOBAL),
     own("detach", "q", "app.detach", "detach", "Detach; everything keeps running", Scope.GLOBAL,
         footer=Footer.LAST_TO_GO),
@@ -287,6 +289,12 @@ class BaseScreen(NotifyingScreen[None]):
 
         context = HelpContext(self.place, self.pane_place, self._keys.can, readonly=bool(self.readonly_text))
         self.app.push_screen(HelpScreen(context))
+
+    def action_pause_agents(self) -> None:
+        self.work(self._pause_agents())
+
+    async def _pause_agents(self) -> None:
+        self.notify(await asyncio.to_thread(self.app_state.runs.pause_agents), markup=False)
 
     # what is under the cursor, and what was said
 

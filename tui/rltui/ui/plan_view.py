@@ -21,7 +21,7 @@ _TEXT_WIDTH = 58
 """Fits a dialog on 80 columns."""
 
 
-def _row(label: str, text: str, style: str = "") -> Content:
+def plan_row(label: str, text: str, style: str = "") -> Content:
     lines = textwrap.wrap(text, _TEXT_WIDTH) or [""]
     hanging = f"\n{' ' * _LABEL_WIDTH}".join(lines)
     return Content.assemble((label.ljust(_LABEL_WIDTH), FAINT), (hanging, style))
@@ -32,7 +32,7 @@ def plan_steps(plan: Plan) -> list[Content]:
     styles = {"end": "bold", "stop": "bold", "start": "bold"}
     if plan.lost.steps:
         styles["lose"] = "bold $text-warning"
-    return [_row(label, clean_line(text), styles.get(label, "")) for label, text in plan_rows(plan)]
+    return [plan_row(label, clean_line(text), styles.get(label, "")) for label, text in plan_rows(plan)]
 
 
 def effect_lines(plan: Plan, key: str = "ctrl+r") -> list[Content]:

@@ -60,7 +60,6 @@ VIEW: View[Proposed] = View(
 
 def proposal_rows(proposal: AgentProposal) -> list[tuple[str, str]]:
     """Labels with their texts, for a question: who, why, and what it changes and loses."""
-    rows = [("agent", proposal.by.text), ("wants", proposal.text)]
-    if proposal.reason:
-        rows.append(("reason", proposal.reason))
-    return rows + (plan_rows(proposal.plan) if proposal.plan is not None else [])
+    effects = [("does", proposal.text)] if proposal.plan is None else plan_rows(proposal.plan)
+    rows = [("agent", proposal.by.text), ("reason", proposal.reason), *effects]
+    return [(label, text) for label, text in rows if text]

@@ -310,6 +310,8 @@ class Status(Value):
     """Pages about the run, in the order in which its programs named them."""
     proposals: tuple[AgentProposal, ...] = ()
     """Those of agents that wait for a person, oldest first."""
+    agents_paused: str = ""
+    """Who has paused the agents of this machine, and when, in words; empty: nobody has."""
 
     @property
     def failed(self) -> tuple[str, ...]:

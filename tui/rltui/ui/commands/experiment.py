@@ -29,6 +29,8 @@ class ExperimentCommands:
         match command:
             case "open_links":
                 return status is not None and bool(status.links)
+            case "answer_proposal":
+                return status is not None and bool(status.proposals)
             case "note":  # it is none of the run's business: also who may change nothing else can write one
                 may_open_again = experiment.finished and not self._state.app_state.runs.readonly
                 return not experiment.readonly or experiment.observed or may_open_again
@@ -66,6 +68,29 @@ class ExperimentCommands:
         knob = next((knob for knob in self._state.knobs if knob.key.rpartition(".")[2] == key), None)
         if knob is not None:
             await ConfigDialogue(self._frontend, self._state).edit(knob)
+
+    def answer_proposal(self) -> None:
+        """Ask about the oldest proposal of an agent."""
+        self._frontend.work(self._answer_proposal())
+
+    async def _answer_proposal(self) -> None:
+        from rltui.ui.dialogs.proposal import ProposalDialog
+
+        waiting = () if self._state.status is None else self._state.status.proposals
+        if not waiting:
+            return
+        proposal, frontend = waiting[0], self._frontend
+        number = f" (1 of {len(waiting)})" if len(waiting) > 1 else ""
+        answer, word = await frontend.prompt(ProposalDialog(proposal, number=number)), ""
+        if answer == "decline":
+            title, hint = f"Decline {proposal.id}", "a word for the agent"
+            dialog = NoteDialog(title=title, placeholder=hint, purpose="decline", may_be_empty=True)
+            typed = await frontend.prompt(dialog)
+            answer, word = (None, "") if typed is None else (answer, typed)
+        if answer is not None:
+            async with frontend.waiting(f"Answering {proposal.id}"):
+                done = await self._experiment.answer_proposal(proposal.id, answer == "accept", word)
+            frontend.notify(f"{done.id} {done.state}: {clean_line(done.text)}", markup=False)
 
     def note(self) -> None:
         """Ask for words, and keep them with the events."""

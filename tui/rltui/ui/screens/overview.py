@@ -37,7 +37,7 @@ from rltui.ui.requests import ConfirmableRequest, access_text, is_all_stopped, i
 from rltui.ui.screens.tour import TOUR_KEYS, Tour
 from rltui.ui.screens.view_state import SavedViewState
 from rltui.ui.state import AppState, UiStateStore
-from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, RewardCurve, ServerBar
+from rltui.ui.widgets.bars import HeaderBar, KeyBar, OrphanBar, ProposalBar, RewardCurve, ServerBar
 from rltui.ui.widgets.knob_table import KnobRows
 from rltui.views.gpu.account import freeable
 
@@ -62,6 +62,8 @@ class Overview(BaseScreen):
         bind(verbs.COMPONENT_FULL_LOG, "show_full_log",
              "Open the log of the selected component in full width"),
         bind(verbs.PROCESS_FREE, "free_orphans", footer=Footer.YES),
+        own("proposal.answer", "P", "commands.answer_proposal", "proposal",
+            "Accept or decline what an agent proposes", Scope.GLOBAL, footer=Footer.YES, changes=True),
         bind(verbs.EDIT, "edit_knob", "Edit the knob under the cursor, or one that the component reads",
              footer=Footer.YES),
         bind(verbs.KNOB_DIFF, "config.show_pending", footer=Footer.YES),
@@ -104,6 +106,7 @@ class Overview(BaseScreen):
         yield RewardCurve()
         yield KeyBar()
         yield Static(id="banner", markup=False)
+        yield ProposalBar(is_readonly=self._readonly)
         yield OrphanBar(
             hint="" if self._readonly else f" · {key_of('process.free')} ends them", clock=self._clock
         )
@@ -216,6 +219,7 @@ class Overview(BaseScreen):
         rewards.curve = status.progress.curve if target is None else target.points
         rewards.beside = status.progress.beside
         self._share_header()
+        self.query_one(ProposalBar).show(status)
         self.query_one(OrphanBar).orphans = status.orphans
         self.query_one(ServerBar).servers = status.servers
         self.panels.body.show_status(status)

@@ -311,6 +311,26 @@ class ServerBar(Static):
         self.update(Content("\n").join(lines))
 
 
+class ProposalBar(Static):
+    """Shows what agents propose, and that they are paused; takes no room where there is neither."""
+
+    def __init__(self, *, is_readonly: bool) -> None:
+        super().__init__(markup=False)
+        self._is_readonly = is_readonly
+
+    def show(self, status: Status) -> None:
+        resume = "" if self._is_readonly else f" · {key_of('agents.pause')} resumes"
+        answer = "" if self._is_readonly else f" · {key_of('proposal.answer')} answers"
+        lines = [f"⏸ {status.agents_paused}{resume}"] if status.agents_paused else []
+        for proposal in status.proposals[:1]:
+            more = len(status.proposals) - 1
+            texts = [proposal.text, proposal.reason, f"{more} more" if more else ""]
+            what = " · ".join(filter(None, texts))
+            lines.append(f"? {proposal.by.short} proposes{answer}: {what}")
+        self.set_class(bool(lines), "-shown")
+        self.update(Content("\n".join(map(clean_line, lines))))
+
+
 class OrphanBar(Static):
     """Shows the newest `orphans`, getting older; takes no room where there are none."""
 
