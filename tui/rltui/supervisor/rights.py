@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from rltui.base.tasks import spawn
-from rltui.base.text import join_words
+from rltui.base.text import join_words, steps_text
 from rltui.core import hints
 from rltui.core.experiment.api import EDITS, AgentProposal, Plan, ProposalState, Request
 from rltui.core.experiment.consent import with_consent
@@ -105,7 +105,7 @@ class AgentRights:
         proposal = AgentProposal(
             id=f"p{self._proposals.count + 1}",
             verb=act.verb,
-            text=act.verb if plan is None else _effect(act.verb, plan, Request.from_plain(params)),
+            text=_effect(act.verb, plan, params),
             by=who,
             reason=who.reason,
             at=time.time(),
@@ -218,8 +218,12 @@ class AgentRights:
         self._events.changed("status")
 
 
-def _effect(verb: str, plan: Plan, request: Request) -> str:
+def _effect(verb: str, plan: Plan | None, params: Mapping[str, Any]) -> str:
     """The effect on one line: `rl.toml: lr 2e-4 → 1e-4; restart trainer; lose 6 steps`."""
+    if plan is None:
+        steps = params.get("only")
+        return f"{verb}: steps {steps_text(sorted(steps))}" if steps else verb
+    request = Request.from_plain(params)
     if request.action in EDITS and not request.restart:
         return "; ".join(plan.written) or verb
     restarted = [name for name in plan.start if name in plan.stop]

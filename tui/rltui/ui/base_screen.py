@@ -64,7 +64,7 @@ SCREEN_KEYS = (
     own("screen.bench", "at", "show_screen('bench')", "bench", "Bench: changes tried, scores, verdicts",
         Scope.SCREENS),
     bind(verbs.MESSAGES, "show_messages"),
-    own("agents.pause", "X", "pause_agents", "pause agents",
+    own("agents.pause", "Z", "pause_agents", "pause agents",
         "Pause agents: they only look, on all runs; again: resume", Scope.GLOBAL, changes=True),
     own("theme", "", "app.command_palette('*')", "theme", "Choose a colour theme", Scope.GLOBAL),
     own("detach", "q", "app.detach", "detach", "Detach; everything keeps running", Scope.GLOBAL,

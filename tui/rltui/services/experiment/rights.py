@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,6 @@ from rltui.services.actor import actor
 from rltui.services.config.config_file import read_file
 from rltui.services.experiment.intent import IntentFile
 from rltui.services.own_files import FileLock, make_folder, read_own, write_atomically
-from rltui.services.processes import living_output_dirs
 from rltui.services.runs.metadata import read_metadata
 from rltui.services.runs.queue_file import read_queue
 
@@ -234,20 +233,18 @@ def _counts(
     from rltui.services.runs.disk import size_of
 
     others = [run for run in runs if rights.max_runs is not None and run != str(folder)]
-    living = living_output_dirs() if others else frozenset()
     return Counts(
-        runs=sum(run in living or _is_unfinished(Path(run)) for run in others),
+        runs=sum(map(_is_living, others)),
         trials=trials,
         restarts=len(restarts),
         disk_bytes=sum(size_of(Path(run)) for run in runs) if rights.disk_gb is not None else 0,
     )
 
 
-def _is_unfinished(folder: Path) -> bool:
-    """A start is under way there that no process shows yet."""
-    with suppress(RltuiError):
-        return IntentFile(folder / paths.STATE_FOLDER / "intent.json").read().is_unfinished
-    return False
+def _is_living(folder: str) -> bool:
+    """Something of the run in a folder runs, here or elsewhere, or is about to."""
+    intent = IntentFile(Path(folder) / paths.STATE_FOLDER / "intent.json").read()
+    return bool(intent.alive) or intent.is_unfinished
 
 
 def accepted_entry(id_: str) -> str:

@@ -62,7 +62,7 @@ class Overview(BaseScreen):
         bind(verbs.COMPONENT_FULL_LOG, "show_full_log",
              "Open the log of the selected component in full width"),
         bind(verbs.PROCESS_FREE, "free_orphans", footer=Footer.YES),
-        own("proposal.answer", "P", "commands.answer_proposal", "proposal",
+        own("proposal.answer", "X", "commands.answer_proposal", "proposal",
             "Accept or decline what an agent proposes", Scope.GLOBAL, footer=Footer.YES, changes=True),
         bind(verbs.EDIT, "edit_knob", "Edit the knob under the cursor, or one that the component reads",
              footer=Footer.YES),
