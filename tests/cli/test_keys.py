@@ -48,8 +48,8 @@ def test_a_line_says_what_a_key_does_everywhere_and_fits_80_columns(settings: Pa
     assert "Increase by a step" in cli("keys", "--dialogs")
     assert ":kill  component.kill  " in cli("keys", "--ids", "kill")
     assert cli("keys", "nosuch") == "no key has all these words\n"
-    settings.write_text('[keys]\n"component.kill" = "ctrl+k"\n')
-    assert "* ctrl+k  Kill" in cli("keys", "kill"), "and can be given a key"
+    settings.write_text('[keys]\n"component.kill" = "ctrl+t"\n')
+    assert "* ctrl+t  Kill" in cli("keys", "kill"), "and can be given a key"
 
 
 def test_a_preset_is_for_one_command(
