@@ -80,10 +80,10 @@ def test_logs_are_searched(experiment: None, cli: CommandLine, words: list[str],
 
 def test_what_is_found_is_one_document(experiment: None, cli: CommandLine) -> None:
     text = "12:00:03   ERROR CUDA out of memory"
-    line = {"component": "server", "attempt": 1, "text": text, "level": "error"}
+    line = {"component": "server", "attempt": 1, "untrusted": text, "level": "error"}
     assert cli.json("logs", "--all", "--grep", "CUDA")["lines"] == [line]
     document = cli.json("logs", "-c", "trainer#1", "--limit", "1")
-    assert document["lines"] == [{"text": "12:00:02    INFO step 2", "level": "info"}]
+    assert document["lines"] == [{"untrusted": "12:00:02    INFO step 2", "level": "info"}]
     assert document["path"].endswith("output.log")
 
 
@@ -131,7 +131,7 @@ def test_a_cursor_continues_where_an_answer_ended(experiment: None, cli: Command
     of_all = cli.json("logs")["cursor"]
 
     def new(*words: str) -> list[str]:
-        return [line["text"] for line in cli.json("logs", "--since", *words)["lines"]]
+        return [line["untrusted"] for line in cli.json("logs", "--since", *words)["lines"]]
 
     assert new(cursor) == []
     with newest.open("a") as file:

@@ -49,7 +49,7 @@ def test_selections_in_full(tmp_path: Path, cli: CommandLine) -> None:
     assert "user:\n    Reverse: word0\nassistant:\n    answer 0 of 0\n" in worst
     best = cli.json("rollouts", str(tmp_path), "--best", "2")
     assert [sample["reward"] for sample in best["samples"]] == [1.0, 1.0]
-    assert best["samples"][0]["conversations"][0]["completion"][0]["text"] == "answer 0 of 3"
+    assert best["samples"][0]["untrusted"]["conversations"][0]["completion"][0]["text"] == "answer 0 of 3"
     assert len(cli.json("rollouts", str(tmp_path), "--random", "5")["samples"]) == 5
     assert cli("rollouts", str(tmp_path), "--step", "1", "--grep", "answer 2 of [01]").count("── ") == 2
     cli("rollouts", str(tmp_path), "--worst", "2", "--export", str(tmp_path / "worst.jsonl"))
@@ -72,7 +72,7 @@ def test_long_messages_are_cut_unless_asked_for(
     assert sample["left_out"] == {"characters": 5009, "all": "--full, or --export FILE"}
     (sample,) = cli.json("rollouts", str(tmp_path), "--worst", "1", "--full")["samples"]
     assert "left_out" not in sample
-    assert len(sample["conversations"][0]["completion"][0]["text"]) == 9_009
+    assert len(sample["untrusted"]["conversations"][0]["completion"][0]["text"]) == 9_009
 
 
 def test_evaluations_and_single_files(tmp_path: Path, cli: CommandLine) -> None:

@@ -24,6 +24,14 @@ INVISIBLE = (
 )
 """Categories Cc, Cf, Zl, Zp and Cs, for a character class; the tab is for each user to decide on."""
 
+CONTROL_SEQUENCE = (
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # also cut ones
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x18\x1a\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS
+    r"|\x1b[ -/]*[0-Z\\^-~]?"  # what is left of ESC: two or three characters, or cut
+)
+"""Pattern of a sequence of characters that act on a terminal."""
+_ACTING = re.compile(f"{CONTROL_SEQUENCE}|(?!\n)[{INVISIBLE}]")
+
 BLOCKS = "▁▂▃▄▅▆▇█"
 """Heights of a cell, the lowest first."""
 _TO_REPLACE = re.compile(f"(?!\n)[{INVISIBLE}]")
@@ -173,6 +181,20 @@ def short_command(command: str, width: int = _COMMAND_WIDTH) -> str:
 def truncate(text: str, width: int) -> str:
     """At most `width` characters, the last one an ellipsis if something was cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def untrusted_text(text: str, most: int | None = None) -> str:
+    """A text that a model, a program or somebody else wrote, as data: without what acts on a terminal or
+    hides other text (lines and tabs stay), and at most `most` characters of it, the middle cut out.
+
+    JSON has it below the key `untrusted`.
+    """
+    text = _ACTING.sub("", text)
+    if most is None or len(text) <= most:
+        return text
+    half, omitted_count = most // 2, len(text) - most
+    gap = f"\n[… {group_digits(omitted_count)} characters left out …]\n"
+    return f"{text[:half]}{gap}{text[half + omitted_count :]}"
 
 
 def join_words(names: Sequence[str], last: str = "and") -> str:

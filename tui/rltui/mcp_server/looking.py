@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rltui.base.text import truncate
+from rltui.base.text import untrusted_text
 from rltui.client.agents import report
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
@@ -216,7 +216,7 @@ def _sample(transcript: Transcript, most: int) -> Document:
 
 
 def _cut(text: str, most: int) -> str:
-    return truncate(without_secrets(text), max(60, most))
+    return untrusted_text(without_secrets(text), max(60, most))
 
 
 def compare(a: list[str], b: list[str], on: Ground | None = None) -> Document:

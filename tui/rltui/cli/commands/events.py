@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from rltui.base.text import unknown_name
+from rltui.base.text import unknown_name, untrusted_text
 from rltui.base.times import Period
 from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, listing
 from rltui.cli.choosing import Target, choose, separate_words, show_runs
@@ -107,7 +107,9 @@ def _list(arguments: Arguments, target: Target) -> int:
     shown = [*_matching(entries, event_filter, period, first)]
     if not arguments.follow:
         if arguments.json:
-            print_rows(arguments, "events", shown, head={"cursor": str(cursor)}, keeps_last=True)
+            print_rows(
+                arguments, "events", [*map(_as_json, shown)], head={"cursor": str(cursor)}, keeps_last=True
+            )
         else:
             newest = deque(shown, arguments.limit)
             rows = (row for entry in newest for row in _rows(entry, is_brief=arguments.brief))
@@ -120,11 +122,19 @@ def _list(arguments: Arguments, target: Target) -> int:
             deque(shown, arguments.limit), _matching(_new_entries(record), event_filter, period)
         ):
             if arguments.json:
-                print_json(entry)
+                print_json(_as_json(entry))
             else:
                 lines = table_lines(shapes, _rows(entry, is_brief=arguments.brief), width=width)
                 print("\n".join(lines), flush=True)
     return 0
+
+
+def _as_json(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry; of a note, whose text anybody may have written, that lies below `untrusted`."""
+    if entry["kind"] != "note":
+        return entry
+    others = {key: value for key, value in entry.items() if key != "text"}
+    return {**others, "untrusted": untrusted_text(entry["text"])}
 
 
 def _matching(

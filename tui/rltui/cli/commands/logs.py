@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rltui.base.text import duration, size_text, unknown_name
+from rltui.base.text import duration, size_text, unknown_name, untrusted_text
 from rltui.base.times import Moment, Period
 from rltui.cli.arguments import ATTEMPT, FOLLOW, RUN, SINCE, UNTIL, listing
 from rltui.cli.choosing import Target, attempt_of, show_runs
@@ -39,6 +39,8 @@ from rltui.services.logs.tail import ReadUntil, complete_end, follow_lines, tail
 
 _DEFAULT_FOLLOWED_LINES = 20
 _DEFAULT_LINES = 1000
+_LONGEST_LINE = 4000
+"""Characters of a line in JSON."""
 """Lines of a whole log, where nobody says how many."""
 _LOGS = (
     TableColumn("COMPONENT"),
@@ -324,7 +326,7 @@ def _pass_on(path: Path, arguments: Arguments) -> int:
 
 
 def _line_document(line: str) -> dict[str, Any]:
-    return {"text": line, "level": detect_level(line)}
+    return {"untrusted": untrusted_text(line, _LONGEST_LINE), "level": detect_level(line)}
 
 
 def _log_entry(record: ExperimentRecord, component: str, attempt: int | None) -> LogEntry:

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rltui.base.text import group_digits, truncate
+from rltui.base.text import group_digits, truncate, untrusted_text
 from rltui.base.times import Period
 from rltui.cli.arguments import RUN, count, listing, moment_of_step
 from rltui.cli.choosing import names_run, show_runs
@@ -330,7 +330,7 @@ def _document(
         if is_full:
             transcript, omitted_count = _shorten(source.open(key, table[index]), longest)
             row |= {"left_out": {"characters": omitted_count, "all": _WHOLE}} if omitted_count else {}
-            row |= {
+            row["untrusted"] = {
                 "conversations": [*_conversations(transcript)],
                 "errors": transcript.errors,
                 "facts": transcript.facts,
@@ -345,13 +345,9 @@ def _shorten(transcript: Transcript, longest: int | None) -> tuple[Transcript, i
 
     def short(text: str) -> str:
         nonlocal cut
-        omitted_count = 0 if longest is None else max(0, len(text) - longest)
-        cut += omitted_count
-        if not omitted_count:
-            return text
-        half = (len(text) - omitted_count) // 2
-        gap = f"\n[… {group_digits(omitted_count)} characters left out …]\n"
-        return f"{text[:half]}{gap}{text[half + omitted_count :]}"
+        text = untrusted_text(text)
+        cut += 0 if longest is None else max(0, len(text) - longest)
+        return untrusted_text(text, longest)
 
     def of_message(conversation: Message) -> Message:
         return replace(
@@ -365,7 +361,9 @@ def _shorten(transcript: Transcript, longest: int | None) -> tuple[Transcript, i
         replace(conversation, messages=tuple(map(of_message, conversation.messages)))
         for conversation in transcript.conversations
     )
-    return replace(transcript, conversations=conversations), cut
+    facts = tuple((name, short(text)) for name, text in transcript.facts)
+    errors = tuple(map(short, transcript.errors))
+    return replace(transcript, conversations=conversations, facts=facts, errors=errors), cut
 
 
 def _conversations(transcript: Transcript) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from rltui.base.text import INVISIBLE
+from rltui.base.text import CONTROL_SEQUENCE, INVISIBLE
 
 Colour = int | tuple[int, int, int]
 """A palette number 0–255 (0–15 are the terminal's own colours) or red, green, blue of 0–255 each."""
@@ -214,9 +214,7 @@ _INVISIBLE_RANGES = f"{INVISIBLE}\ufe00-\ufe0f"
 _DIRTY = re.compile(f"[\t{_INVISIBLE_RANGES}]")
 _TOKEN = re.compile(
     r"(?:\x1b\[|\x9b)(?P<sgr>[0-9;:]*)m"
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # other control sequences, also cut ones
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x18\x1a\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS
-    r"|\x1b[ -/]*[0-Z\\^-~]?"  # what is left of ESC: two or three characters, or cut
+    f"|{CONTROL_SEQUENCE}"
     r"|(?P<tabs>\t+)"
     f"|[{_INVISIBLE_RANGES}]"
 )
