@@ -107,20 +107,23 @@ def test_an_agent_ends_its_own_runs_and_no_others(box: Box) -> None:
     )
     (box.work / "run.toml").write_text("max_steps = 20\n")
     agent = box.as_agent()
-    box.json("queue", "limit", "1")
     for owner, name in ((box, "theirs"), (agent, "mine")):
         owner.json("up", "run.toml", "-l", "serve.toml", "-n", name, "-o", name)
-    agent.json("queue", "add", "run.toml", "-l", "serve.toml", "-n", "later", "-o", "later")
+    box.json("queue", "limit", "1")
+    for name in ("sooner", "later"):  # the first is just starting when all is to end
+        agent.json("queue", "add", "run.toml", "-l", "serve.toml", "-n", name, "-o", name)
+    retry_until(lambda: box.json("queue")["entries"][0]["state"] != "queued")
     refusal = agent.run("down", "--all")
     assert (refusal.returncode, "theirs\n" in refusal.stderr, "--yes" in refusal.stderr) == (2, True, True)
     assert agent.run("down", "--mine").returncode == 2
     answer = agent.run("down", "--all", "--mine", "--json")
     assert (answer.returncode, len(answer.stdout) <= 300) == (0, True), answer.stderr
     assert json.loads(answer.stdout) == {
-        "runs": [{"experiment": "mine", "state": "stopped"}],
+        "runs": [{"experiment": name, "state": "stopped"} for name in ("sooner", "mine")],
         "cancelled": ["later"],
         "left": [],
     }
+    assert box.tagged("sooner") == []
     assert box.tagged("mine") == []
     assert box.status("theirs")["state"] == "running"
     assert box.json("down", "--all", "--mine")["runs"] == [{"experiment": "theirs", "state": "stopped"}]

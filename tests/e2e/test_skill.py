@@ -25,7 +25,7 @@ SMALL = {
 WORDS = {
     "RUN": "one", "COMPONENT": "trainer", "RUN/COMPONENT": "one/trainer", "NAME": "two",
     "A": "one", "B": "two", "KEY=VALUE": "trainer.optim.lr=3e-4",
-    "max_steps=20": "max_steps=2", "seed=0..2": "seed=0",
+    "proposal:ID": "proposal:p1", "max_steps=20": "max_steps=2", "seed=0..2": "seed=0",
     "step>=200 or alert": "step>=6 or alert", "reward>0.9 and step>=50": "reward>=0 and step>=6",
     **{f"A{number}": "one" for number in (1, 2, 3)}, **{f"B{number}": "two" for number in (1, 2, 3)},
 }  # fmt: skip
@@ -40,14 +40,20 @@ def test_every_line_of_the_skill_does_what_it_says(box: Box, free_port: int) -> 
     words = dict(WORDS)
     failed = []
     for line in command_lines():
+        code = 0
         if line[0] == "events" and "CURSOR" not in line:
             words["CURSOR"] = str(agent.json("events", "one", "--limit", "10")["cursor"])
-        if line[:2] == ["checkpoints", "restore"]:
+        elif line[:2] == ["checkpoints", "restore"]:
             agent.run("restart", "one", "--from", "4", "--yes", "--wait")
+        elif line[0] == "set" and "--reason" in line:
+            agent, code, words["KEY=VALUE"] = box.as_agent(rights="propose"), 2, "trainer.optim.lr=4e-4"
+        elif line[0] == "wait" and "proposal:ID" in line:
+            assert box.run("agents", "accept", "one", "p1").returncode == 0
+            agent = box.as_agent()
         command = [words.get(word, word) for word in line]
         result = agent.run(*command, timeout_s=300.0)
         print("$ rltui", shlex.join(command), "->", result.returncode, flush=True)
-        if result.returncode != 0 or "Traceback" in result.stderr:
+        if result.returncode != code or "Traceback" in result.stderr:
             failed.append(f"{shlex.join(command)}: {result.returncode}: {result.stderr or result.stdout}")
     assert not failed, "\n".join(failed)
     assert box.tagged("one") == box.tagged("two") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,11 @@ from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.registry import forget, known_experiments, run_command
 
 if TYPE_CHECKING:
+    from rltui.core.experiment.actor import Actor
     from rltui.core.experiment.api import Plan
+
+_START_S, _POLL_S = 60.0, 0.25
+"""The longest wait for a start by the queue, and the interval of looks at its file."""
 
 
 @command(
@@ -99,9 +104,7 @@ def _down_all(arguments: Arguments) -> int:
     from rltui.services.runs.queue_file import read_queue
 
     me, is_mine = actor(), arguments.mine
-    living = launch.running_experiments(known_experiments(), idle=True)
-    mine = [record for record in living if me.is_same(starter_of(record))]
-    records = mine if is_mine else living
+    records, others = _living(me, is_mine=is_mine)
     plans = {record.name: plan_down(record) for record in records}
     queue = read_queue()
     waiting = [entry for entry in queue.entries if entry.state == "queued"]
@@ -120,7 +123,6 @@ def _down_all(arguments: Arguments) -> int:
         print_outcome({"runs": documents}, text or "nothing is running\n", as_json=arguments.json)
         return 0
     loss = max((loss_of_plan(plan, Request(action="stop")) for plan in plans.values()), default=Loss.NOTHING)
-    others = [record for record in records if record not in mine]
     if others and (me.is_agent or any(starter_of(record) for record in others)):
         loss = Loss.MORE
     sys.stderr.write(text)
@@ -129,6 +131,8 @@ def _down_all(arguments: Arguments) -> int:
         commands.remove([entry.id for entry in waiting])
     elif waiting:
         commands.pause()
+    _wait_for_starts(me, is_mine=is_mine)
+    records, _ = _living(me, is_mine=is_mine)
     footprints = [Footprint.of(record) for record in records]
     states, errors = [], []
     for record in records:
@@ -164,6 +168,26 @@ def _down_all(arguments: Arguments) -> int:
     if waiting and not is_mine:
         print(f"the queue is paused; to resume it: {hints.QUEUE_RESUME}", file=sys.stderr)
     return 0
+
+
+def _living(me: Actor, *, is_mine: bool) -> tuple[list[ExperimentRecord], list[ExperimentRecord]]:
+    """The runs that end, and those of others among them."""
+    from rltui.services.experiment.journal import starter_of
+
+    living = launch.running_experiments(known_experiments(), idle=True)
+    others = [record for record in living if not me.is_same(starter_of(record))]
+    return ([record for record in living if record not in others], []) if is_mine else (living, others)
+
+
+def _wait_for_starts(me: Actor, *, is_mine: bool) -> None:
+    """Wait for entries of the queue that are being started: their runs shall end, too."""
+    from rltui.services.runs.queue_file import read_queue
+
+    until = time.monotonic() + _START_S
+    while time.monotonic() < until and any(
+        entry.state == "starting" and (not is_mine or me.is_same(entry.by)) for entry in read_queue().entries
+    ):
+        time.sleep(_POLL_S)
 
 
 def _plan_lines(plan: Plan) -> str:

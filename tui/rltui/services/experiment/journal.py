@@ -45,7 +45,14 @@ def read_entries(path: Path) -> Iterator[dict[str, Any]]:
 
 def starter_of(record: ExperimentRecord) -> Actor | None:
     """Who started it first; `None`: an earlier version did not say."""
-    return next((entry.by for entry in read_journal(record.control.journal_file) if entry.by), None)
+    from rltui.base.values import InvalidValueError
+    from rltui.core.experiment.actor import Actor
+
+    for entry in read_entries(record.control.journal_file):
+        if entry.get("by") is not None:
+            with suppress(InvalidValueError):  # of another version
+                return Actor.from_plain(entry["by"])
+    return None
 
 
 def newest_entries(path: Path) -> list[dict[str, Any]]:
