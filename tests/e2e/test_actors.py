@@ -20,7 +20,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 UP = ("up", "./run.toml", "-l", "counters.toml", "-n", "one", "-o", "out", "--wait")
 
 
-def as_agent(box: Box, name: str) -> Box:
+def as_agent(box: Box, name: str, limits: str = "") -> Box:
+    """Agents may act on this box, within `limits`."""
+    settings = box.root / "config/rltui/settings.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f'[agents]\nrights = "act"\n{limits}')
     return replace(box, env={**box.env, "RLTUI_AGENT": name})
 
 
@@ -67,3 +71,28 @@ def test_the_gpu_hours_of_an_agent_outlive_its_supervisor(box: Box, monkeypatch:
     assert last >= first
     assert reader.by_run() == {"one": {GpuUser("night-1", is_agent=True): pytest.approx(3600 * last)}}
     assert reader.hours_of("night-2") == 0
+
+
+def test_the_run_of_an_agent_without_gpu_hours_stops_and_that_of_a_person_goes_on(
+    box: Box, free_port: int
+) -> None:
+    gpu_box = with_gpus(box, SHARED)
+    (box.work / "serve.toml").write_text(SERVING)
+    up = ("up", "-l", "serve.toml", "--wait")
+    gpu_box.json(*up, "-n", "mine", "-o", "out-mine")
+    agent = as_agent(gpu_box, "night-1", "gpu_hours = 1e-5\n")
+    agent.json("restart", "mine", "-c", "serve", "--yes", "--wait")
+    refused = agent.run(*up, "-n", "one", "-o", "out")
+    assert (refused.returncode, "GPU hours" in refused.stderr) == (2, True), refused.stderr
+    agent = as_agent(gpu_box, "night-2", "gpu_hours = 1e-3\n")
+    agent.json(*up, "-n", "two", "-o", "out-two")
+    retry_until(lambda: gpu_box.status("two")["components"][0]["state"] == "stopped", timeout_s=40)
+    events = gpu_box.json("events", "two")
+    (alert,) = (entry["text"] for entry in events if entry["kind"] == "alert")
+    assert alert == "agent night-2 has used 0.001 of 0.001 GPU hours: the run stops"
+    assert next(entry for entry in events if entry["kind"] == "stop")["by"] is None
+    assert gpu_box.status("mine")["components"][0]["state"] == "ready"
+    budget = agent.json("agents", "budget")
+    assert [user["name"] for user in budget["agents"]] == ["night-2", "night-1"]
+    assert budget["agents"][0]["left_hours"] == 0
+    assert budget["people"][0]["runs"][0]["run"] == "mine"

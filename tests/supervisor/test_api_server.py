@@ -23,6 +23,7 @@ from rltui.core.gpu.report import GpuReport
 from rltui.services.actor import user_name
 from rltui.services.gpu.sampling import GpuReadings
 from rltui.supervisor import api_server
+from rltui.supervisor.agents import AgentsAtWork
 from rltui.supervisor.api_server import ApiServer
 from rltui.supervisor.events import Broadcast, Message
 from rltui.supervisor.supervisor import Supervisor
@@ -48,6 +49,7 @@ class FakeSupervisor:
         self.downs: list[tuple[str, bool]] = []
         self.down = asyncio.Event()
         self.title = ""
+        self.agents = AgentsAtWork()
 
     def status(self) -> Status:
         return Status(experiment="x", state="stopped", framework="f", output_dir="/o", title=self.title)
@@ -134,6 +136,7 @@ async def test_a_client_is_who_it_says_unless_its_process_says_otherwise(place: 
         f"{me}, pid {pid}",
         f"agent night-1 ({me}, pid {pid})",
     ]
+    assert place.supervisor.agents.names == ("night-1",)
     assert "user" in (await client.ask("identify", kind="cli"))["error"]["title"]
 
 

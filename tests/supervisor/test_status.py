@@ -25,7 +25,9 @@ WAITING = RUNNING.replace(id="4", state="waiting")
 
 
 def components(supervisor: Supervisor, *evals: QueuedEval) -> dict[str, ComponentStatus]:
-    status = supervisor.builder.build(transaction=None, down=None, rollback=None, evals=evals, proposals=())
+    status = supervisor.builder.build(
+        transaction=None, down=None, rollback=None, evals=evals, proposals=(), agents=()
+    )
     return {component.id: component for component in status.components}
 
 

@@ -122,7 +122,7 @@ async def watch_looks(
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
-        await watches.watch_checkpoints(supervisor.runtime, supervisor.evals)
+        await watches.watch_checkpoints(supervisor.runtime, supervisor.evals, supervisor.budget)
 
 
 async def test_every_checkpoint_is_journaled_once(

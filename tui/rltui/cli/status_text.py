@@ -96,6 +96,8 @@ def _head_lines(status: dict[str, Any], name: str | None) -> list[str]:
     lines = [*map(style_line, _health_lines(status.get("progress", {}), name))] if goes_on else []
     if state in ("lost", "queued") and status["reason"]["text"]:
         lines.append(f"  {status['reason']['text']}")
+    if agents := status.get("agents"):
+        lines.append(f"  at work on it: {', '.join(f'agent {name}' for name in agents)}")
     if under_way := status.get("transaction"):
         lines.append(f"  {style('in progress:', 'busy')} {under_way}")
     elif (down := status.get("down")) and not status["alive"] and not down.get("idle"):

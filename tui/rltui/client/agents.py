@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 
 from rltui.base.values import Value
@@ -9,11 +10,13 @@ from rltui.client import launch
 from rltui.client.queue import commands
 from rltui.core import hints
 from rltui.core.experiment.api import AgentProposal
+from rltui.core.experiment.gpu_use import GpuUser
 from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.experiment.rights import Counts, Level
 from rltui.core.runs.queue import QueueEntry
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.gpu_use import GpuUseReader
 from rltui.services.experiment.proposals import read_proposals
 from rltui.services.experiment.registry import known_experiments
 from rltui.services.experiment.rights import granted, uses_now
@@ -50,6 +53,51 @@ class AgentsReport(Value):
     """Those that wait for a person, oldest first; with `answered` the others, too."""
     entries: tuple[QueueEntry, ...] = ()
     """Entries of the queue that wait for a person."""
+
+
+class RunUse(Value):
+    run: str
+    gpu_hours: float
+
+
+class UserBudget(Value):
+    name: str
+    gpu_hours: float
+    left_hours: float | None = None
+    """Of an agent, if the settings limit it."""
+    runs: tuple[RunUse, ...] = ()
+    """The runs that it used GPUs for, those of most hours first."""
+
+
+class BudgetReport(Value):
+    """The document that `rltui agents budget --json` prints: GPU hours of processes that lived."""
+
+    limit_hours: float | None
+    """GPU hours of each agent, as the settings limit them."""
+    agents: tuple[UserBudget, ...] = ()
+    people: tuple[UserBudget, ...] = ()
+
+
+def budget() -> BudgetReport:
+    """GPU hours by who used them, most first. Blocking.
+
+    Raises:
+        RltuiError: if the index of runs cannot be read.
+    """
+    limit = granted().rights.gpu_hours
+    runs: defaultdict[GpuUser, list[RunUse]] = defaultdict(list)
+    for run, use in GpuUseReader().by_run().items():
+        for user, seconds in use.items():
+            runs[user].append(RunUse(run=run, gpu_hours=seconds / 3600))
+    users: dict[bool, list[UserBudget]] = {True: [], False: []}
+    for user, uses in runs.items():
+        hours = sum(use.gpu_hours for use in uses)
+        left = max(0.0, limit - hours) if user.is_agent and limit is not None else None
+        uses.sort(key=lambda use: -use.gpu_hours)
+        of_user = UserBudget(name=user.name, gpu_hours=hours, left_hours=left, runs=tuple(uses))
+        users[user.is_agent].append(of_user)
+    agents, people = (sorted(users[is_agent], key=lambda user: -user.gpu_hours) for is_agent in (True, False))
+    return BudgetReport(limit_hours=limit, agents=tuple(agents), people=tuple(people))
 
 
 def report(*, answered: bool = False) -> AgentsReport:

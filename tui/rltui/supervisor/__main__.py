@@ -120,7 +120,8 @@ async def _supervise(record: ExperimentRecord, lock: FileLock) -> None:
     }
     feed = IndexFeed(supervisor)
     work_by_name |= {
-        "watch_checkpoints": partial(watch_checkpoints, runtime, supervisor.evals),
+        "watch_checkpoints": partial(watch_checkpoints, runtime, supervisor.evals, supervisor.budget),
+        "watch_budget": supervisor.budget.watch,
         "watch_reservations": runtime.processes.reservations.watch,
         "watch_orphans": runtime.processes.orphans.watch,
         "watch_servers": runtime.servers.watch,

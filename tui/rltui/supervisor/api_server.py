@@ -139,6 +139,7 @@ class ApiServer:
     def __init__(self, supervisor: Supervisor, path: Callable[[], Path]) -> None:
         """`path` returns the path of the socket, and makes its folder."""
         self._supervisor = supervisor
+        self.agents = supervisor.agents
         self.answers = SupervisorAnswers(supervisor)
         self.code = LoadedCode()
         self._find_path = path
@@ -274,6 +275,7 @@ class _Client:
                         return
                     self.idle_since = time.monotonic()
         finally:
+            self._server.agents.disconnect(self)
             if self._streaming is not None:
                 self._streaming.cancel()
 
@@ -332,6 +334,8 @@ class _Client:
                 f"this supervisor has no method {method[:_LONGEST_NAME]!r}",
                 hint="it may be an older version",
             )
+        if question.changes:
+            self._server.agents.act(self.actor)
         return await self._server.answers.respond(question, params or {})
 
     def _identify(self, params: object) -> None:
@@ -346,6 +350,7 @@ class _Client:
         if self.actor.is_agent and not actor.is_agent:  # its process has ended meanwhile
             actor = actor.replace(**self.actor.part("kind", "name"))
         self.actor = actor
+        self._server.agents.connect(self, actor)
 
     async def _stream(self) -> None:
         """Send events until an error. Without them the connection is of no use: hanging up makes the client

@@ -143,7 +143,7 @@ class ComponentRunner:
     step: int | None = None
     """The newest step of a job that prepares the run, as its output says."""
     actor: Actor | None = None
-    """Who started it last, or stopped it since; `None`: unknown."""
+    """Who started it last, or stopped it since; `None`: unknown, or rltui by itself."""
     log_end: int | None = None
     """Size of its log in bytes when it was stopped for not being ready in time; `None` where it was not."""
     stop_margin_s: float = _STOP_MARGIN_S
@@ -171,7 +171,7 @@ class ComponentRunner:
 
     async def stop(self, *, kill: bool = False, reason: str | None = None) -> bool:
         """End the whole tree. True once nothing of it is left; false where it cannot be ended."""
-        self.actor = requester() or self.actor
+        self.actor = requester()
         start_task = self._task if self.lifecycle.state is ComponentState.WAITING else None
         self._advance(StopRequested(reason=reason))
         if start_task is not None:

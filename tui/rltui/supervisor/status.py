@@ -49,11 +49,13 @@ class StatusBuilder:
         rollback: RollbackOffer | None,
         evals: tuple[QueuedEval, ...],
         proposals: tuple[AgentProposal, ...],
+        agents: tuple[str, ...],
     ) -> Status:
         """Everything about processes and progress.
 
         `transaction`: the plan being executed, in words. `down`: whether and by whom everything is being
         ended. `evals`: the running one first. `proposals`: those that wait for a person.
+        `agents`: names of those at work.
         """
         progress = self._observation.current_progress
         if (missing := self._missing()) is not None:
@@ -77,6 +79,7 @@ class StatusBuilder:
             "evals": evals,
             "proposals": proposals,
             "agents_paused": pause_text(),
+            "agents": agents,
         }
         return with_queue(self._setup.record, status.replace(**live))
 

@@ -17,6 +17,8 @@ from rltui.services.experiment.intent import failures
 from rltui.services.experiment.recorded_config import last_max_steps
 from rltui.services.processes import ProcessOwners
 from rltui.services.tmux import TmuxHost
+from rltui.supervisor.agents import AgentsAtWork
+from rltui.supervisor.budget import AgentBudget
 from rltui.supervisor.commands import Commands
 from rltui.supervisor.component import ComponentRunner
 from rltui.supervisor.events import Message, config_alert, encode
@@ -46,6 +48,8 @@ class Supervisor:
             metrics=lambda: runtime.observation.progress.series.steps,
         )
         self.intent = IntentWriter(runtime, self.commands)
+        self.agents = AgentsAtWork()
+        self.budget = AgentBudget(runtime, self.commands)
         runtime.events.on_lifecycle(self._announce_end)
         runtime.events.on_change("status", self._publish_status)
         runtime.events.on_change("pending", self._publish_status)
@@ -110,6 +114,7 @@ class Supervisor:
             rollback=commands.offer,
             evals=self.evals.queue,
             proposals=commands.rights.open,
+            agents=self.agents.names,
         )
 
     def _announce_end(self, runner: ComponentRunner, previous: Lifecycle) -> None:

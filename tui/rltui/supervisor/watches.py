@@ -15,6 +15,7 @@ from rltui.core.hosts.time_limit import CheckpointTime, lost_at_limit
 from rltui.core.metrics.non_finite import NonFinite, non_finite_alerts
 from rltui.services.own_files import file_fingerprint
 from rltui.services.runs.disk import DiskMeter
+from rltui.supervisor.budget import AgentBudget
 from rltui.supervisor.runs.checkpoints import DiskWatch
 from rltui.supervisor.runs.evals import EvalScheduler
 from rltui.supervisor.runtime import Runtime
@@ -164,7 +165,7 @@ def _alert_time_limits(
             runtime.events.alert(alert)
 
 
-async def watch_checkpoints(runtime: Runtime, evals: EvalScheduler) -> None:
+async def watch_checkpoints(runtime: Runtime, evals: EvalScheduler, budget: AgentBudget) -> None:
     """Journal each checkpoint when it is complete, except those that were there before. Alert where a job
     ends before the next one.
     """
@@ -181,6 +182,7 @@ async def watch_checkpoints(runtime: Runtime, evals: EvalScheduler) -> None:
             for step in sorted(checkpoints - previous):
                 journal.add("checkpoint", f"checkpoint {step} is complete", step=step)
                 await evals.checkpoint(step)
+                await budget.checkpoint()
                 written_checkpoints.append(CheckpointTime(step, time.time()))
             previous = checkpoints
         if len(written_checkpoints) > 1:

@@ -135,6 +135,38 @@ def _answer(arguments: Arguments, *, accepted: bool, id_: str | None, word: str)
     return 0
 
 
+@command("agents budget", JSON, examples=("agents budget", "agents budget --json"))
+def budget(arguments: Arguments) -> int:
+    from rltui.client.agents import budget
+
+    found = budget()
+    if arguments.json:
+        print_json(found)
+    elif not (found.agents or found.people):
+        print("no run has used a GPU", file=sys.stderr)
+    else:
+        columns = (
+            TableColumn("WHO", least=8),
+            TableColumn("GPU HOURS", is_right=True),
+            TableColumn("LEFT", is_right=True),
+            TableColumn("RUNS", least=12),
+        )
+        users = [(f"agent {user.name}", user) for user in found.agents] + [
+            (user.name, user) for user in found.people
+        ]
+        rows = [
+            [
+                name,
+                f"{user.gpu_hours:.2f}",
+                "" if user.left_hours is None else f"{user.left_hours:.2f}",
+                ", ".join(use.run for use in user.runs),
+            ]
+            for name, user in users
+        ]
+        print_table(columns, rows)
+    return 0
+
+
 @command("agents pause", JSON, examples=("agents pause",))
 def pause(arguments: Arguments) -> int:
     return _set_pause(arguments, is_paused=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,12 @@ from rltui.cli.output import print_json
 from rltui.cli.table import TableColumn, print_table
 from rltui.client.statuses import read_status
 from rltui.core import hints
+from rltui.core.experiment.events import author_and_time, entry_data, first_line
 from rltui.core.experiment.states import ALIVE_STATES
 from rltui.errors import UsageError
 from rltui.services.config.origins import origin
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.journal import read_entries
 from rltui.services.experiment.registry import run_command
 from rltui.views.knob import KnobRow, is_changed, toml_text
 
@@ -74,11 +77,23 @@ def _show(arguments: Arguments, target: Target) -> int:
             _living_components(record)
         changes = [(row, row["running"], row["value"]) for row in rows if _is_printed(row)]
         _print_keys("running", "files", changes)
+        _print_edits(record, {row["key"] for row, _, _ in changes})
         if any(origin(Path(name)) is not None for name in record.config_files):
             _print_diff(_of_attempts(record, [_ORIGINAL]))
         return 0
     _print_differences(_of_attempts(record, names) if names else _of_what_runs(record), arguments)
     return 0
+
+
+def _print_edits(record: ExperimentRecord, keys: Collection[str]) -> None:
+    """Print the newest edit of each of these keys: whose it is, and when."""
+    newest: dict[str, str] = {}
+    for entry in read_entries(record.control.journal_file):
+        edits = entry_data(entry).get("edits") if entry["kind"] == "edit" else None
+        if isinstance(edits, dict) and (by := author_and_time(entry, time.time())):
+            newest |= {key: f"edit by {by}: {first_line(entry['text'])}" for key in edits if key in keys}
+    for text in dict.fromkeys(newest.values()):
+        print(text)
 
 
 def _print_differences(difference: ConfigDiff, arguments: Arguments) -> None:

@@ -308,6 +308,8 @@ class Status(Value):
     """Unfinished evaluations: the running one first, then in the order of their start."""
     links: tuple[Link, ...] = ()
     """Pages about the run, in the order in which its programs named them."""
+    agents: tuple[str, ...] = ()
+    """Names of the agents at work on it: connected, or with an act in the last 15 minutes."""
     proposals: tuple[AgentProposal, ...] = ()
     """Those of agents that wait for a person, oldest first."""
     agents_paused: str = ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rltui.base.text import truncate
+from rltui.base.times import date_text
 from rltui.core.experiment.actor_names import actor_name, actor_text
 from rltui.core.metrics.annotations import annotation_kind
 from rltui.errors import UsageError
@@ -43,6 +44,16 @@ def author(entry: Mapping[str, Any]) -> str:
         return actor_name(by) if by.get("kind") == "agent" else actor_text(by)
     by = entry_data(entry).get("by")  # entries of earlier versions have a text
     return by if isinstance(by, str) else ""
+
+
+def author_and_time(entry: Mapping[str, Any], now: float) -> str:
+    """`agent night-1, 02:14`; with the date where that is not today's. Empty if nobody is known."""
+    name, at = author(entry), entry.get("at")
+    if not name or not isinstance(at, int | float):
+        return name
+    day, _, clock = date_text(at).partition(" ")
+    is_today = date_text(now).startswith(day)
+    return f"{name}, {clock if is_today else f'{day} {clock}'}"
 
 
 def author_name(entry: Mapping[str, Any]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from rltui.base.secrets import MASK
-from rltui.base.times import date_text
 from rltui.base.toml.values import TomlValue, read_value, same_value
 from rltui.base.values import InvalidValueError, Value
 from rltui.core import hints
@@ -18,7 +17,7 @@ from rltui.core.config.data import key_conflicts, value_at
 from rltui.core.config.edit_log import EditLog, EditRecord, FileEdit
 from rltui.core.config.report import FileConflict
 from rltui.core.experiment.actor import Actor
-from rltui.core.experiment.events import author
+from rltui.core.experiment.events import author_and_time
 from rltui.core.hints import Hint
 from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.frameworks.inputs import ConfigFile
@@ -75,7 +74,7 @@ class EditHistory:
                 if row.get("kind") == "edit":
                     with suppress(InvalidValueError):  # of a version that could not undo
                         record = EditRecord.from_plain(row.get("data"))
-                        self._log.add(record.replace(by=_author_and_time(row)))
+                        self._log.add(record.replace(by=author_and_time(row, time.time())))
             return self._log
 
     def command(self, hint: Hint) -> str:
@@ -235,16 +234,6 @@ class EditHistory:
                 changes.append(FileChange.of_contents(Path(file.path), content, before))
         if changes:
             replace_files(changes)
-
-
-def _author_and_time(row: Mapping[str, Any]) -> str:
-    """`agent night-1, 02:14`; with the date where that is not today's. Empty if nobody is known."""
-    name = author(row)
-    at = row.get("at")
-    if not name or not isinstance(at, int | float):
-        return name
-    day, _, clock = date_text(at).partition(" ")
-    return f"{name}, {clock if day == date_text(time.time()).partition(' ')[0] else f'{day} {clock}'}"
 
 
 def _content(file: FileEdit) -> bytes | None:

@@ -192,7 +192,7 @@ def judge(
     with _uses() as uses:
         runs = tuple(run for run in uses.runs.get(who.name, ()) if Path(run).is_dir())
         restarts = _recent(uses.restarts.get(who.name, ()))
-        judgement = decide(rights, who, act, _counts(rights.rights, runs, restarts, folder, trials))
+        judgement = decide(rights, who, act, _counts(rights.rights, who.name, runs, restarts, folder, trials))
         if judgement.permission is Permission.ALLOW and is_done:
             if act.creates and folder is not None and str(folder) not in runs:
                 runs = (*runs, str(folder))
@@ -227,9 +227,15 @@ def _uses() -> Iterator[AgentUses]:
 
 
 def _counts(
-    rights: Rights, runs: tuple[str, ...], restarts: tuple[float, ...], folder: Path | None, trials: int
+    rights: Rights,
+    name: str,
+    runs: tuple[str, ...],
+    restarts: tuple[float, ...],
+    folder: Path | None,
+    trials: int,
 ) -> Counts:
     """What is not limited is not counted: it may take a while."""
+    from rltui.services.experiment.gpu_use import GpuUseReader
     from rltui.services.runs.disk import size_of
 
     others = [run for run in runs if rights.max_runs is not None and run != str(folder)]
@@ -237,6 +243,7 @@ def _counts(
         runs=sum(map(_is_living, others)),
         trials=trials,
         restarts=len(restarts),
+        gpu_hours=GpuUseReader().hours_of(name) if rights.gpu_hours is not None else 0.0,
         disk_bytes=sum(size_of(Path(run)) for run in runs) if rights.disk_gb is not None else 0,
     )
 
@@ -260,10 +267,10 @@ def uses_now(rights: Rights, queue: RunQueue) -> dict[str, Counts]:
     with _uses() as uses:
         runs, restarts = uses.runs, uses.restarts
     names = {entry.by.name for entry in queue.entries if entry.is_open and entry.by and entry.by.is_agent}
-    counted = rights.model_copy(update={"max_runs": 0, "disk_gb": None})
+    counted = rights.model_copy(update={"max_runs": 0, "disk_gb": None, "gpu_hours": None})
     return {
         name: _counts(
-            counted, runs.get(name, ()), _recent(restarts.get(name, ())), None, trials_of(queue, name)
+            counted, name, runs.get(name, ()), _recent(restarts.get(name, ())), None, trials_of(queue, name)
         )
         for name in {*runs, *restarts, *names}
     }

@@ -62,6 +62,8 @@ _SEPARATOR = SEPARATOR[0]
 """None stands in front of the first part."""
 _STATE = 1
 """Rank of the state, and of what goes only after all else: the step, and what is wrong."""
+_AGENT_CELLS = 24
+"""Room for the names of agents at work."""
 _LEAST_STATE_CELLS = 10
 """Room for the word of a state and its sign."""
 
@@ -79,6 +81,9 @@ def _header_parts(status: Status, width: int, *, access: str, host: str, graph: 
     ]
     if status.observed:
         fragments.append(HeaderPart(2, (("observed", FAINT),)))
+    if status.agents:
+        text = f"agent{'s' if len(status.agents) > 1 else ''} {', '.join(map(clean_line, status.agents))}"
+        fragments.append(HeaderPart(2, ((truncate(text, _AGENT_CELLS), "bold $text-warning"),), _TO_EVENTS))
     if access:
         fragments.insert(1, HeaderPart(0, ((access, "bold $text-warning"),)))
     fragments.extend(_step_parts(status, max(8, min(24, width // 8))))
