@@ -29,7 +29,7 @@ def as_agent(box: Box, name: str, limits: str = "") -> Box:
 
 
 def events(box: Box, *arguments: str) -> list[dict[str, Any]]:
-    return list(box.json("events", "one", *arguments))
+    return list(box.json("events", "one", *arguments)["events"])
 
 
 def test_what_an_agent_did_and_what_followed(counters: Box) -> None:
@@ -87,7 +87,7 @@ def test_the_run_of_an_agent_without_gpu_hours_stops_and_that_of_a_person_goes_o
     agent = as_agent(gpu_box, "night-2", "gpu_hours = 1e-3\n")
     agent.json(*up, "-n", "two", "-o", "out-two")
     retry_until(lambda: gpu_box.status("two")["components"][0]["state"] == "stopped", timeout_s=40)
-    events = gpu_box.json("events", "two")
+    events = gpu_box.json("events", "two")["events"]
     (alert,) = (entry["text"] for entry in events if entry["kind"] == "alert")
     assert alert == "agent night-2 has used 0.001 of 0.001 GPU hours: the run stops"
     assert next(entry for entry in events if entry["kind"] == "stop")["by"] is None

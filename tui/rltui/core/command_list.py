@@ -137,6 +137,7 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "pause": "let agents only look, on all runs",
         "resume": "end the pause",
         "rights": "show or set the rights of agents on a run",
+        "budget": "list GPU hours by agent, person and run",
     },
     "k8s": {
         "status": "show pods, their states and programs, and the shared volume",
