@@ -96,6 +96,16 @@ async def test_each_answer_has_a_schema_and_is_short(long_run: Path) -> None:
         assert (await call(client, "look", run="lnog"))["error"]["hint"] == "did you mean long?"
 
 
+async def test_two_groups_of_runs_are_compared(long_run: Path) -> None:
+    for seed in range(2):
+        write_finished_run(long_run.parent / f"other-{seed}", steps=5)
+    async with Client(make_server(), mode=MODERN) as client:
+        verdict = await call(client, "compare", a=["long"], b=["other-0", "other-1"], on="reward")
+        assert verdict["verdict"] == "undistinguishable"
+        twice = await call(client, "compare", a=["long"], b=["long"])
+        assert twice["error"]["title"] == "each side needs runs, and no run twice"
+
+
 def test_what_is_too_long_is_cut_where_it_is_longest() -> None:
     text, content = fitted({"lines": [str(number) * 9 for number in range(5000)], "word": "ready"})
     assert len(text.encode()) <= MOST_BYTES

@@ -84,31 +84,31 @@ def _config(record: ExperimentRecord) -> Document:
     return {"config": [knob.part(*fields) for knob in knobs], "undo": table.undo}
 
 
+def _parts(record: ExperimentRecord) -> Document:
+    return {"parts": [_part(item, _COMPONENT) for item in read_status(record)["components"]]}
+
+
+def _concerns(record: ExperimentRecord) -> Document:
+    return {"concerns": [_part(item, _CONCERN) for item in _progress(record, "concerns")]}
+
+
 def _checkpoints(record: ExperimentRecord) -> Document:
     fields = ("step", "complete", "size_bytes", "reward", "evals", "notes")
-    return {
-        "checkpoints": [item.part(*fields) for item in ExperimentReader(record).checkpoints().checkpoints]
-    }
+    report = ExperimentReader(record).checkpoints()
+    return {"checkpoints": [item.part(*fields) for item in report.checkpoints]}
 
 
 def _evals(record: ExperimentRecord) -> Document:
     fields = ("id", "label", "env", "step", "mean", "stderr", "num_examples", "verdict")
-    report = ExperimentReader(record).evals()
-    waiting = read_status(record).get("evals", ())
-    return {
-        "evals": [item.part(*fields) for item in report.evaluations[-_MOST_LISTED:]],
-        "waiting": len(waiting),
-    }
+    newest = ExperimentReader(record).evals().evaluations[-_MOST_LISTED:]
+    waiting = len(read_status(record).get("evals", ()))
+    return {"evals": [item.part(*fields) for item in newest], "waiting": waiting}
 
 
 _SIDES: Mapping[str, Callable[[ExperimentRecord], Document]] = {
     "summary": lambda record: brief(record, status_row(record, timeout_s=CONNECT_TIMEOUT_S)),
-    "parts": lambda record: {
-        "parts": [_part(item, _COMPONENT) for item in read_status(record)["components"]]
-    },
-    "concerns": lambda record: {
-        "concerns": [_part(item, _CONCERN) for item in _progress(record, "concerns")]
-    },
+    "parts": _parts,
+    "concerns": _concerns,
     "curve": lambda record: {"curve": _spread(_progress(record, "curve"), _MOST_LISTED)},
     "config": _config,
     "checkpoints": _checkpoints,
@@ -229,7 +229,7 @@ def compare(a: list[str], b: list[str], on: Ground | None = None) -> Document:
             "each side needs runs, and no run twice", hint="overview with alive=false lists them"
         )
     comparison = all_runs().compare(ids)
-    keys = {key.key: key.values for key in comparison.differing}
+    keys = [[key.key, *key.values] for key in comparison.differing]
     return {**verdict_of(comparison, len(a), on).rounded().to_plain(), "differing_keys": keys}
 
 
