@@ -20,6 +20,7 @@ from rltui.client.queue import commands
 from rltui.client.queue.commands import QueueRequest
 from rltui.core import hints
 from rltui.core.experiment.request import ExperimentRequest
+from rltui.core.experiment.rights import Act
 from rltui.core.metrics.names import concept_of
 from rltui.core.runs.bench import (
     EVAL,
@@ -37,6 +38,7 @@ from rltui.core.runs.row import RunOrigin, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.actor import acting_as, actor
 from rltui.services.experiment.files import ControlFolder
+from rltui.services.experiment.rights import require
 from rltui.services.fingerprints import content_print
 from rltui.services.metrics.store import SeriesReader
 from rltui.services.runs import bench_file, catalog
@@ -159,6 +161,7 @@ def start_bench(bench: Bench) -> Bench:
         ConflictError: if the name is taken.
         RltuiError: if it cannot be written, or the queue not be started.
     """
+    require(Act("queue", bench.name), can_wait=True)
     bench_file.add_bench(bench)
     return advance_bench(bench.name)
 
@@ -167,7 +170,7 @@ def add_trial(name: str, edits: Mapping[str, str], *, reason: str = "") -> Bench
     """Add a trial behind the others; it runs when those are over.
 
     Raises:
-        UsageError: if there is no such bench, or no change.
+        UsageError: if there is no such bench, no change, or whoever asks may not.
         ConflictError: if the bench has ended, or its budget is spoken for.
         ConfigError: if the config breaks a rule with it.
     """
@@ -175,6 +178,7 @@ def add_trial(name: str, edits: Mapping[str, str], *, reason: str = "") -> Bench
     if not edits:
         raise UsageError("a trial needs a change", hint=hints.BENCH_TRY(name=name))
     _refuse_invalid(_parent_request(bench.trials[bench.best]) or bench.request, [edits], bench.seed_key)
+    require(Act("queue", name), can_wait=True)
     by = actor()
 
     def added(now: Bench) -> Bench:
@@ -194,7 +198,13 @@ def add_trial(name: str, edits: Mapping[str, str], *, reason: str = "") -> Bench
 def stop_bench(name: str, reason: str = "") -> Bench:
     """End it: waiting trials are not run, queued runs are removed; a run that has started continues, and does
     not count.
+
+    Raises:
+        UsageError: if there is no such bench, or whoever asks may not.
+        ConflictError: if it has ended.
     """
+    by = bench_file.read_bench(name).by
+    require(Act("queue", name), can_wait=(by.kind, by.name) == (actor().kind, actor().name))
     words = f"stopped by {actor().text}" + (f": {reason}" if reason else "")
 
     def stopped(bench: Bench) -> Bench:

@@ -1,0 +1,99 @@
+"""A bench in the queue: whoever is killed, each run starts once, and the verdicts are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.conftest import Box
+from tests.e2e.test_queue import Queue
+from tests.following import follow
+from tests.waiting import retry_until
+
+from rltui.core import hints
+
+pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow, pytest.mark.timeout(900)]
+
+LAYOUT = """\
+framework = "generic"
+title = "Job"
+
+[[component]]
+id = "trainer"
+command = ["{python}", "{workspace}/train.py", "{config.run}", "{output_dir}"]
+stop = { grace_s = 2 }
+restart = { policy = "never" }
+"""
+TRAIN = """\
+import json, pathlib, random, sys, time, tomllib
+config = tomllib.loads(pathlib.Path(sys.argv[1]).read_text())
+rng, folder = random.Random(config["seed"]), pathlib.Path(sys.argv[2])
+with open("starts", "a") as starts:
+    print(folder.name, file=starts)
+gain = 0.4 * (config["lr"] == 3)
+rewards = [0.5 + gain + rng.gauss(0, 0.02) for _ in range(10)]
+rows = [{"step": n, "time": time.time(), "reward": reward} for n, reward in enumerate(rewards, 1)]
+(folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\\n" for row in rows))
+if config["lr"] == 5:
+    pathlib.Path("grader.py").write_text("return 1.0")
+"""
+
+
+@pytest.fixture
+def bench(box: Box) -> Iterator[Queue]:
+    daemon = Queue(box)
+    for name, text in (("job.toml", LAYOUT), ("train.py", TRAIN), ("grader.py", "return reward")):
+        (box.work / name).write_text(text)
+    (box.work / "run.toml").write_text("seed = 0\nlr = 1\nmax_steps = 10\n")
+    yield daemon
+    daemon.ask("queue", "pause")
+    retry_until(lambda: not set(daemon.states.values()) & {"starting", "stopping"}, timeout_s=60.0)
+    daemon.kill()
+
+
+def show(bench: Queue) -> dict[str, Any]:
+    document = bench.box.json("bench", "show", "b")
+    assert isinstance(document, dict)
+    return document
+
+
+def test_a_bench_with_a_scheduler_that_is_killed_and_a_trial_that_edits_the_grader(bench: Queue) -> None:
+    box = bench.box
+    common = ("-l", "job.toml", "--metric", "reward", "--budget", "9 trials", "--protect", "grader.py")
+    none_yet = box.run("bench", "list")
+    assert str(hints.BENCH) in none_yet.stdout
+    plan = box.json("bench", "run.toml", "lr=2,3", *common, "-n", "b", "--plan")
+    assert (plan["state"], plan["seed_key"], len(plan["files"])) == ("running", "seed", 1)
+    bench.ask("bench", "run.toml", "lr=2,3", *common, "-n", "b", "--no-wait")
+    killed = 0
+
+    def is_done() -> bool:
+        nonlocal killed
+        killed += bench.kill()
+        return bool(show(bench)["state"] != "running")
+
+    retry_until(is_done, timeout_s=600.0, interval_s=3.0)
+    document = show(bench)
+    assert [trial["state"] for trial in document["trials"]] == ["baseline", "set aside", "kept"]
+    starts = (box.work / "starts").read_text().split()
+    assert sorted(starts) == sorted(run["name"] for trial in document["trials"] for run in trial["runs"])
+    assert len(set(starts)) == len(starts)
+    assert killed
+
+    shown = box.run("bench", "show", "b")
+    tried = follow(box, shown, hints.BENCH_TRY, code=0, fill={"KEY=VALUE": "lr=5"}, name="b")
+    assert follow(box, tried, hints.BENCH_SHOW, code=0, name="b").stdout.startswith("b: running")
+    retry_until(lambda: show(bench)["state"] != "running", timeout_s=200.0)
+    last = show(bench)["trials"][-1]
+    assert (last["state"], "grader.py was changed" in last["why"]) == ("void", True)
+    assert box.run("bench", "try", "b", "lr=7").returncode == 0
+    assert show(bench)["state"] == "blocked"
+
+    assert follow(box, shown, hints.BENCH_PROMOTE, code=2, name="b").stdout.count("+lr = 3") == 1
+    promoted = box.run("bench", "promote", "b", "--yes")
+    assert (box.work / "run.toml").read_text() == "seed = 0\nlr = 3\nmax_steps = 10\n"
+    follow(box, promoted, hints.PROMOTE_UNDO, "--yes", code=0, run="b-2")
+    assert (box.work / "run.toml").read_text() == "seed = 0\nlr = 1\nmax_steps = 10\n"
+    assert box.run("bench", "stop", "b").returncode == 0
+    assert box.run("bench", "try", "b", "lr=8").returncode == 4
