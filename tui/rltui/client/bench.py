@@ -309,10 +309,8 @@ def _score(bench: Bench, row: RunRow) -> float | None:
     """The mean of the evaluation at the end, else the level of the metric over the last steps."""
     control = ControlFolder(Path(row.control).parent)
     if bench.metric == EVAL:
-        sound = [
-            found.mean for found in EvalFolder(control).ended() if found.is_sound and found.run == row.id
-        ]
-        return sound[-1] if sound else None
+        trained = [found for found in EvalFolder(control).ended() if found.kind in ("now", "checkpoint")]
+        return next((found.mean for found in reversed(trained) if found.is_sound), None)
     try:
         (metric,) = compared_metrics([row], [SeriesReader(control.series)], [bench.metric])
     except UsageError:
