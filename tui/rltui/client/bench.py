@@ -358,4 +358,5 @@ def _parent_request(trial: BenchTrial) -> ExperimentRequest | None:
         return None
     row = find_run(RunIndex(), trial.runs[0].run)
     record = catalog.record_of(row)
-    return request_like(record, "", Path(), devices=None, origin=RunOrigin(parent=row.id))
+    folder = Path(row.folder).with_name(f"{row.name}-next")  # until it has a place in the bench
+    return request_like(record, folder.name, folder, devices=None, origin=RunOrigin(parent=row.id))
