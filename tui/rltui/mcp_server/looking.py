@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rltui.base.text import untrusted_text
-from rltui.client.agents import report
+from rltui.client import agents
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
 from rltui.client.statuses import brief, read_status, rows_of
@@ -251,13 +251,16 @@ def bench(name: str) -> Document:
 
 
 def budget() -> Document:
-    """What agents may do on this machine, what each of them uses, and their acts that wait for a person."""
-    found = report()
+    """What agents may do on this machine, what each of them uses, its GPU hours included, and their acts that
+    wait for a person.
+    """
+    found = agents.report()
     fields = ("id", "verb", "text", "reason")
     proposals = [{"run": item.run, **item.proposal.part(*fields)} for item in found.proposals]
     queued = [entry.name for entry in found.entries]
     head = {"you": actor().name, **found.part("level", "source", "limits", "agents")}
-    return {**head, "proposals": proposals, "proposed_entries": queued}
+    gpu_hours = [user.part("name", "gpu_hours", "left_hours") for user in agents.budget().agents]
+    return {**head, "gpu_hours": gpu_hours, "proposals": proposals, "proposed_entries": queued}
 
 
 async def wait(
