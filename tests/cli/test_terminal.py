@@ -116,7 +116,7 @@ def test_what_is_hostile_can_be_seen(hostile: Path, capsys: pytest.CaptureFixtur
     assert "edit␛]0;owned␇␛[2J‹U+009B›31m" in capsys.readouterr().out
     main(["events", "--json"])
     told = capsys.readouterr().out
-    assert json.loads(told)[0]["text"] == EVIL
+    assert json.loads(told)["events"][0]["text"] == EVIL
     assert "\\u202e" in told
     main(["logs", "-c", "trainer"])
     assert capsys.readouterr().out == "12:00:00 ERROR txt went wrong\nRuntimeError: txt\n"
