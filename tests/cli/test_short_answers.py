@@ -80,6 +80,7 @@ def test_a_list_says_what_is_missing_and_the_command_for_all(
         (first, *_), key = whole[name], next(iter(whole[name][0]))
         limited = json.loads(answer(f"{line} --limit 1 --fields {key}", capfd))[name]
         assert all(row.keys() == {key} for row in limited), line
+        assert json.loads(answer(f"{line} --limit 1 --full", capfd)) == whole, line
         assert first
 
 

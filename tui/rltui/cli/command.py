@@ -252,6 +252,8 @@ class Command(NamedTuple):
         except argparse.ArgumentError as error:
             parser.error(_refusal(error))
         values.json = getattr(values, "json", False) or bool(getattr(values, "fields", None))
+        if getattr(values, "full", False):
+            values.limit = None
         return values, unknown
 
 
