@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from rltui.base.values import Value
 from rltui.client import launch
-from rltui.client.queue import commands
 from rltui.core import hints
 from rltui.core.experiment.api import AgentProposal
 from rltui.core.experiment.gpu_use import GpuUser
@@ -143,8 +142,3 @@ def answer(record: ExperimentRecord, id_: str | None, *, accepted: bool, word: s
         id_ = waiting[0]
     with launch.connect_or_start(record) as wire:
         return wire.request(ExperimentApi.answer_proposal, id_, accepted, word)
-
-
-def answer_entry(reference: str, *, accepted: bool, word: str = "") -> tuple[QueueEntry, ...]:
-    """Let entries of the queue start that agents have added, or decline them: as `queue.commands.answer`."""
-    return commands.answer(reference, accepted=accepted, word=word)

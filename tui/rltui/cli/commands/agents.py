@@ -111,7 +111,8 @@ def decline(arguments: Arguments) -> int:
 
 
 def _answer(arguments: Arguments, *, accepted: bool, id_: str | None, word: str) -> int:
-    from rltui.client.agents import answer, answer_entry
+    from rltui.client.agents import answer
+    from rltui.client.queue import commands
     from rltui.services.runs.queue_file import read_queue
 
     entries = read_queue().entries
@@ -120,7 +121,7 @@ def _answer(arguments: Arguments, *, accepted: bool, id_: str | None, word: str)
         arguments.run in (entry.id, entry.name, entry.group) for entry in entries if entry.is_proposed
     )
     if is_entry and id_ is None:
-        answered = answer_entry(arguments.run, accepted=accepted, word=word)
+        answered = commands.answer(arguments.run, accepted=accepted, word=word)
         names = [entry.name for entry in answered]
         if arguments.json:
             print_json({"entries": names, "state": done})
