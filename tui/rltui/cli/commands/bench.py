@@ -169,12 +169,15 @@ def _print_plan(bench: Bench, arguments: Arguments) -> int:
 
 def _follow(name: str, arguments: Arguments) -> int:
     """Print each verdict until nothing is left to do; the queue does the work."""
-    from rltui.client.bench import advance_bench
+    from rltui.client.bench import advance_all
+    from rltui.services.runs.bench_file import read_bench
+    from rltui.services.runs.queue_file import read_queue
 
     told: set[int] = set()
     until = None if arguments.timeout is None else time.monotonic() + arguments.timeout
     while True:
-        bench = advance_bench(name)
+        advance_all(read_queue())
+        bench = read_bench(name)
         for trial in bench.trials:
             if trial.is_over and trial.number not in told:
                 told.add(trial.number)
