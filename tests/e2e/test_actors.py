@@ -40,6 +40,7 @@ def test_what_an_agent_did_and_what_followed(counters: Box) -> None:
     os.kill(counters.supervisor_pid(), signal.SIGKILL)
     counters.status()  # the next supervisor goes on with it
     counters.wait_for("trainer", "ready")
+    assert counters.status()["agents"] == ["night-1"], "also for the next supervisor"
     acts = {(entry["kind"], entry["component"]) for entry in events(counters, "--by", "night-1")}
     of_trainer = {(kind, "trainer") for kind in ("stop", "exit", "start", "ready")}
     assert acts >= {("edit", None), ("restart", None), *of_trainer}

@@ -22,6 +22,7 @@ def test_an_attempt_counts_for_who_started_it_times_its_devices() -> None:
         entry(10, "start", gpus=2, by=NIGHT),
         entry(12, "start", "inference", gpus=1, by=ADA),
         entry(13, "start", "orchestrator", by=NIGHT),
+        entry(14, "ready", gpus=2, by=NIGHT),
         entry(20, "exit", by=ADA),
         entry(30, "start", gpus=2, by=ADA),
         entry(31, "start", gpus=1, by=NIGHT),  # nobody saw the end of the one before

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rltui.core.experiment.actor import Actor
+from rltui.core.experiment.journal import JournalEntry
 
 AT_WORK_S = 15 * 60.0
 """Time after its last act in which an agent counts as being at work."""
@@ -25,9 +26,16 @@ class AgentsAtWork:
     def disconnect(self, client: object) -> None:
         self._connected.pop(client, None)
 
-    def act(self, actor: Actor) -> None:
+    def act(self, actor: Actor, *, age_s: float = 0.0) -> None:
+        """It has acted, `age_s` ago."""
         if actor.is_agent:
-            self._acted_at[actor.name] = self._monotonic()
+            self._acted_at[actor.name] = self._monotonic() - age_s
+
+    def adopt(self, journal: Iterable[JournalEntry], now: float) -> None:
+        """Know the acts before this supervisor."""
+        for entry in journal:
+            if entry.by is not None and 0 <= now - entry.at < AT_WORK_S:
+                self.act(entry.by, age_s=now - entry.at)
 
     @property
     def names(self) -> tuple[str, ...]:

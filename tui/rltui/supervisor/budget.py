@@ -8,6 +8,7 @@ from rltui.base.tasks import tick
 from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.api import Alert, Loss, Request
 from rltui.core.experiment.events import author_words
+from rltui.core.experiment.gpu_use import ALIVE_KINDS
 from rltui.errors import RltuiError
 from rltui.services.actor import acting_as
 from rltui.services.experiment.gpu_use import GpuUseReader
@@ -59,7 +60,8 @@ class AgentBudget:
         """Says that its run must stop; empty: it may go on."""
         control = self._runtime.setup.control
         limit = granted(control.path).rights.gpu_hours
-        first = next((entry for entry in read_entries(control.journal_file) if entry["kind"] == "start"), {})
+        entries = read_entries(control.journal_file)
+        first = next((entry for entry in entries if entry["kind"] in ALIVE_KINDS), {})
         if limit is None or "agent" not in author_words(first):
             return ""
         hours = self._use.hours_of(agent.name)

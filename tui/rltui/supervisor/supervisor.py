@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection
 
 from rltui.core import hints
@@ -14,6 +15,7 @@ from rltui.errors import ConfigError, ConflictError, RltuiError
 from rltui.services.config.step_times import conversion
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.experiment.intent import failures
+from rltui.services.experiment.journal import read_journal
 from rltui.services.experiment.recorded_config import last_max_steps
 from rltui.services.processes import ProcessOwners
 from rltui.services.tmux import TmuxHost
@@ -65,6 +67,7 @@ class Supervisor:
         runtime.observation.logs.poll()
         runtime.observation.progress.poll()
         runtime.events.journal.add("supervisor", f"supervisor started, pid {os.getpid()}", pid=os.getpid())
+        self.agents.adopt(read_journal(runtime.setup.control.journal_file), time.time())
         intent, owners = self.intent.read(), ProcessOwners()
         self.commands.restore(intent)
         for name, runner in runtime.processes.runners.items():

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from rltui.core.experiment.actor_names import actor_name
 from rltui.core.experiment.events import entry_data
 
+ALIVE_KINDS = ("start", "ready")
+"""Kinds of the entries of a component that has a process; one without a readiness check has no `start`."""
+
 
 class GpuUser(NamedTuple):
     """An agent by its name, or a person."""
@@ -43,11 +46,11 @@ def gpu_seconds(
 
     for entry in entries:
         latest, component = max(latest, entry["at"]), entry.get("component")
-        if not isinstance(component, str) or entry["kind"] not in ("start", "exit"):
+        if not isinstance(component, str) or entry["kind"] not in (*ALIVE_KINDS, "exit"):
             continue
         close(component, entry["at"])
         devices, by, number = entry_data(entry).get("gpus"), entry.get("by"), entry.get("attempt")
-        if entry["kind"] == "start" and isinstance(devices, int) and devices > 0 and isinstance(by, dict):
+        if entry["kind"] != "exit" and isinstance(devices, int) and devices > 0 and isinstance(by, dict):
             user = GpuUser(
                 str(by.get("name")) if by.get("kind") == "agent" else actor_name(by),
                 by.get("kind") == "agent",

@@ -107,7 +107,7 @@ def state_entry(
     if took_s is not None:
         data["took_s"] = round(took_s, 3)
     match state:
-        case ComponentState.STARTING if gpus:
+        case ComponentState.STARTING | ComponentState.READY if gpus:
             data["gpus"] = gpus
         case ComponentState.STOPPED if took_s is not None:
             data["stopped"] = True

@@ -27,7 +27,7 @@ from rltui.views.event import VIEW, Event, event_details, event_look
 _BOLD = ("bad", "busy", "key")
 """Roles of what should be seen at once; a note, a resume and a restart are bold by theirs."""
 _COLUMNS = VIEW.named(("when", "step"), is_brief=True)
-_TIME, _STEP, _KIND, _WHO = 10, 8, 14, 14
+_TIME, _STEP, _KIND, _WHO = 10, 8, 14, 18
 """Cells of the columns before the text, their gap included."""
 _STEP_FROM = 72
 """A narrower list has the step only below the entry under the cursor."""
