@@ -143,7 +143,7 @@ async def test_clients_of_both_eras_are_served(counters: Box, mode: str) -> None
         assert (await call(client, "overview"))["runs"][0]["state"] == "running"
         assert (await call(client, "note", text="seen"))["run"] == "out"
     (entry,) = [entry for entry in counters.json("events")["events"] if entry["kind"] == "note"]
-    assert (entry["text"], entry["by"]["kind"], entry["by"]["name"]) == ("seen", "agent", "night-shift")
+    assert (entry["untrusted"], entry["by"]["kind"], entry["by"]["name"]) == ("seen", "agent", "night-shift")
 
 
 @pytest.mark.slow
