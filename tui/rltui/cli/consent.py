@@ -52,6 +52,18 @@ def require_consent(
             raise UsageError("nothing was done", code="declined")
 
 
+def require_right(verb: Verb) -> None:
+    """Return where whoever acts here may do `verb`, which no supervisor and no queue looks at.
+
+    Raises:
+        UsageError: if it is an agent that may not, or that needs a person for it.
+    """
+    from rltui.core.experiment.rights import Act
+    from rltui.services.experiment.rights import require
+
+    require(Act(verb))
+
+
 def require_plan_consent(
     plan: Plan,
     request: Request,

@@ -15,7 +15,7 @@ from rltui.base.text import duration
 from rltui.cli.choosing import choose_framework
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments
-from rltui.cli.consent import require_plan_consent
+from rltui.cli.consent import require_plan_consent, require_right
 from rltui.cli.output import print_json
 from rltui.cli.terminal import is_quiet
 from rltui.cli.waiting import (
@@ -131,7 +131,7 @@ class FileEdits:
     def request_plan(self, method: Literal["plan", "execute"], request: Request) -> Plan:
         proposal = self._document.proposed(request)
         if method == "execute":
-            _require_right("set")
+            require_right("set")
             self._document.commit(proposal)
         return _plan_of(proposal)
 
@@ -150,16 +150,9 @@ class FileTakeBack:
 
         change, record = self._undo.change, self._undo.record
         if method == "execute":
-            _require_right(self._action)
+            require_right(self._action)
             self._undo.commit()
         return Plan(action=self._action, diff=change.diff(), written=(f"{change.path.name}: {record.words}",))
-
-
-def _require_right(verb: Literal["set", "undo", "redo"]) -> None:
-    from rltui.core.experiment.rights import Act
-    from rltui.services.experiment.rights import require
-
-    require(Act(verb))
 
 
 def _plan_of(

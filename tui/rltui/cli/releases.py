@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments
-from rltui.cli.consent import require_consent
+from rltui.cli.consent import require_consent, require_right
 from rltui.cli.new_run import start_headless
 from rltui.cli.progress import Waiting, working
 from rltui.cli.status_text import print_status
@@ -58,6 +58,7 @@ def apply_values(
     if arguments.plan:
         print("nothing was done", file=sys.stderr)
         return 0
+    require_right("k8s-install")
     require_consent("k8s-install", arguments, f"{verb} {values_request.name}?")
     if (code := subprocesses.in_terminal(command)) != 0:
         raise RltuiError(f"helm {verb} failed (exit code {code})", hint="see its output above")

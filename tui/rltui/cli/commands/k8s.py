@@ -13,7 +13,7 @@ from rltui.cli.app import need_terminal, show
 from rltui.cli.arguments import JSON, KEYMAP, NO_TUI, WAIT, YES, name_option, output_dir_option, plan_flag
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
-from rltui.cli.consent import require_consent
+from rltui.cli.consent import require_consent, require_right
 from rltui.cli.output import print_json
 from rltui.cli.progress import working
 from rltui.cli.status_text import print_status
@@ -280,6 +280,7 @@ def down(arguments: Arguments) -> int:
     if is_there:
         pods = asyncio.run(kube.read_pods(kubectl, f"{kube.RELEASE_LABEL}={name}"))
         print(f"{name}: {', '.join(pod.name for pod in pods) or 'no pod'}", file=sys.stderr)
+        require_right("k8s-uninstall")
         require_consent("k8s-uninstall", arguments, f"uninstall {name}? this ends its pods")
     else:
         print(f"helm has no release {name}", file=sys.stderr)

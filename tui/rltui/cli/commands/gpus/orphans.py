@@ -15,7 +15,7 @@ from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import Target, choose, show_runs
 from rltui.cli.colour import style
 from rltui.cli.command import Arguments, argument, command
-from rltui.cli.consent import require_consent, require_plan_consent
+from rltui.cli.consent import require_consent, require_plan_consent, require_right
 from rltui.cli.output import print_json
 from rltui.cli.progress import call_after
 from rltui.cli.table import Row, print_table, view_cells, view_shapes
@@ -142,6 +142,7 @@ def _forget(record: ExperimentRecord, arguments: Arguments) -> int:
     )
     if arguments.plan:
         return 0
+    require_right("forget")
     require_consent("forget", arguments, "forget it?")
     try:
         write_job_status(folder, replace(remote, phase="ended", since=time.time(), error="it was given up"))
