@@ -109,7 +109,7 @@ def entry_details(entry: QueueEntry, now: float) -> Details:
         ("changed", [entry.told]),
         ("needs", needs),
         ("stops if", entry.stop_if),
-        ("added", [f"{duration(now - entry.added_at)} ago"]),
+        ("added", [f"{duration(now - entry.added_at)} ago{f' by {entry.by.short}' if entry.by else ''}"]),
         ("command", [f"rltui {shlex.join(_command(entry))}"]),
         ("folder", [entry.folder]),
     ]
