@@ -95,6 +95,8 @@ class Argument(NamedTuple):
             return f"--[no-]{first.removeprefix('--')}" if is_switch else ", ".join((first, *others))
         if self.nargs in ("?", "*"):
             value = f"[{value}{_ENDING[self.nargs]}]"
+        elif self.nargs == "+":
+            value += _ENDING[self.nargs]
         return f"{', '.join(self.names)} {value}".rstrip()
 
     @property

@@ -55,7 +55,7 @@ class ComparedRunDocument:
     argument(
         "--with",
         "RUN",
-        "compare the means of these runs and of those before, over their seeds: better, worse, or chance",
+        "judge these runs against those before it, over their seeds: better, worse, or chance",
         dest="others",
         nargs="+",
         default=[],
