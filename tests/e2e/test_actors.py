@@ -97,3 +97,20 @@ def test_the_run_of_an_agent_without_gpu_hours_stops_and_that_of_a_person_goes_o
     assert [user["name"] for user in budget["agents"]] == ["night-2", "night-1"]
     assert budget["agents"][0]["left_hours"] == 0
     assert budget["people"][0]["runs"][0]["run"] == "mine"
+
+
+@pytest.mark.parametrize("rights", ["act", "propose"])
+def test_the_queue_ends_the_run_of_an_agent_that_failed(box: Box, rights: str) -> None:
+    """As an agent it would have been refused, and nothing else would ever have started."""
+    (box.work / "pair.toml").write_text(
+        'title = "x"\nframework = "generic"\n\n[[component]]\nid = "serve"\ncommand = ["sleep", "600"]\n\n'
+        '[[component]]\nid = "job"\nkind = "job"\ncommand = ["false"]\n'
+    )
+    (box.work / "run.toml").write_text("max_steps = 20\n")
+    agent = box.as_agent(rights=rights)
+    agent.json("queue", "add", "run.toml", "-l", "pair.toml", "-n", "one", "-o", "one")
+    if rights == "propose":
+        assert box.run("agents", "accept", "one").returncode == 0
+    answer = agent.run("queue", "wait", "one", "--timeout", "50", "--json")
+    assert (answer.returncode, '"run_failed"' in answer.stdout) == (5, True), answer.stdout
+    assert box.tagged("one") == []

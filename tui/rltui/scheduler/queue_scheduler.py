@@ -20,7 +20,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rltui import paths
-from rltui.base.interpreter import OUTER_VARIABLES, module_command
+from rltui.base.interpreter import ACTOR, OUTER_VARIABLES, module_command
 from rltui.client import launch
 from rltui.core import hints
 from rltui.core.runs.queue import Outcome, QueueEntry, RunQueue, decide, is_kept_variable
@@ -211,7 +211,12 @@ class QueueScheduler:
             assert number is not None
             command = module_command("rltui.scheduler", START_ENTRY, entry.name)
             self._programs[entry.id] = self._run(
-                entry, command, _LONGEST_START_S, stdin=entry.to_json().decode(), hand_on=(number,)
+                entry,
+                command,
+                _LONGEST_START_S,
+                stdin=entry.to_json().decode(),
+                hand_on=(number,),
+                by={} if entry.by is None else entry.by.variables,
             )
         except OSError as error:
             reason = f"cannot be started: {error.strerror}"
@@ -227,8 +232,12 @@ class QueueScheduler:
         *,
         stdin: str = "",
         hand_on: tuple[int, ...] = (),
+        by: Mapping[str, str],
     ) -> _Program:
-        """Run a program of ours with the variables of the time at which the entry was added."""
+        """Run a program of ours with the variables of the time at which the entry was added.
+
+        `by`: variables that say who acts.
+        """
         environment = self.queue.surroundings.get(entry.surroundings)
         own_variables = {} if environment is None else environment.variables
         ours = {
@@ -242,7 +251,7 @@ class QueueScheduler:
             process = subprocess.Popen(
                 command,
                 cwd=paths.queue_folder(),
-                env={**ours, **own_variables, **({} if entry.by is None else entry.by.variables)},
+                env={**ours, **own_variables, **by},
                 stdin=stdin_file,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr_file,
@@ -332,7 +341,9 @@ class QueueScheduler:
             self._replace(entry, lambda now: now.ended(outcome, reason, time.time()))
 
     def _end(self, entry: QueueEntry) -> None:
-        """Have `rltui down` end what still runs of it: its devices are for the next one."""
+        """Have `rltui down` end what still runs of it: its devices are for the next one. The queue does that,
+        whoever added it: an agent would need a person for it.
+        """
         program, record = self._programs.get(entry.id), _record(entry)
         is_up = record is not None and (launch.has_supervisor(record) or launch.is_running(record))
         if program is not None:
@@ -345,7 +356,7 @@ class QueueScheduler:
         if is_up:
             if time.monotonic() >= self._not_before.get(entry.id, 0.0):
                 self._programs[entry.id] = self._run(
-                    entry, module_command("rltui", "down", entry.name), _LONGEST_START_S
+                    entry, module_command("rltui", "down", entry.name), _LONGEST_START_S, by={ACTOR: "queue"}
                 )
             return
         outcome = entry.outcome or "stopped"
