@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.past_run import write_finished_run
 
+from rltui import paths
 from rltui.core.experiment.actor import Actor
 from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
@@ -66,6 +67,8 @@ def test_the_journal_of_the_run_has_who_changed_it(index: RunIndex) -> None:
     journal = ControlFolder(Path(row.folder)).journal_file
     journal.touch()
     night = Actor(kind="agent", user="ada", name="night-1", pid=7)
+    paths.settings_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.settings_file().write_text("[agents]\nrights = 'act'\n")
     with acting_as(night):
         row = change_run(index, row, RunChange(add_tags=("x",), remove_tags=("y",), is_archived=True))
         row = change_run(index, row, RunChange(is_trashed=True))
