@@ -44,7 +44,10 @@ def test_every_line_of_the_skill_does_what_it_says(box: Box, free_port: int) -> 
         if line[0] == "events" and "CURSOR" not in line:
             words["CURSOR"] = str(agent.json("events", "one", "--limit", "10")["cursor"])
         elif line[:2] == ["checkpoints", "restore"]:
-            agent.run("restart", "one", "--from", "4", "--yes", "--wait")
+            oldest = agent.json("checkpoints", "one")["checkpoints"][0]["step"]
+            agent.json("restart", "one", "--from", str(oldest), "--yes", "--wait")
+        elif line[0] == "bench":
+            words["NAME"] = "tries"
         elif line[0] == "set" and "--reason" in line:
             agent, code, words["KEY=VALUE"] = box.as_agent(rights="propose"), 2, "trainer.optim.lr=4e-4"
         elif line[0] == "wait" and "proposal:ID" in line:

@@ -77,6 +77,7 @@ class Wire:
         except RltuiError:
             self.close()
             raise
+        self._socket.settimeout(None)  # a shutdown takes as long as the components do
         self.is_outdated = is_outdated(hello)
         self._next_id = 0
         self._interrupted = False
