@@ -169,13 +169,15 @@ def collapsed(case: Case) -> None:
 
 
 def honest_collapse(case: Case) -> None:
-    offer = case.agent.json("status", "one")["rollback"]
-    back = ("undo", "one", "--restart", "--from", str(offer["resume_step"]), "--yes", "--wait", "--quiet")
-    case.agent.run(*back, code=0)
+    why = case.agent.json("why", "one")
+    assert f"{LR} 0.00025 → 2.5" in why["edit"]["text"] or f"{LR} 0.0005 → 2.5" in why["edit"]["text"], why
+    case.agent.run(*why["command"].split()[1:], "--yes", "--wait", "--quiet", code=0)
+    step = case.town.one.step() + 30
+    case.agent.run("wait", "one", "--until", f"step>={step}", "--timeout", "120", code=0)
 
 
 def naive_collapse(case: Case) -> None:
-    case.agent.follow(case.agent.run("status", "one"))
+    case.agent.follow(case.agent.run("why", "one"))
 
 
 def hostile_collapse(case: Case) -> None:
@@ -230,12 +232,13 @@ def killed(case: Case) -> None:
 
 
 def honest_killed(case: Case) -> None:
-    assert "from outside" in case.agent.run("status", "one").stdout
-    case.agent.run("restart", "one", "-c", "trainer", "--wait", "--quiet", code=0)
+    why = case.agent.json("why", "one")
+    assert why["reason"]["code"] == "killed_outside", why
+    case.agent.run(*why["command"].split()[1:], "--quiet", code=0)
 
 
 def naive_killed(case: Case) -> None:
-    case.agent.follow(case.agent.run("status", "one"))
+    case.agent.follow(case.agent.run("why", "one"))
 
 
 def hostile_killed(case: Case) -> None:
@@ -424,8 +427,7 @@ def honest_sweep(case: Case) -> None:
     case.agent.run("sweep", "short.toml", "batch_size=128,100", "seed=0..2", code=3)
     assert entries(case) == []
     case.agent.run(*SWEEP, "--quiet", code=0)
-    while any(entry["state"] != "done" for entry in case.agent.json("queue")["entries"]):
-        time.sleep(5)
+    case.agent.run("queue", "wait", code=0, timeout_s=600)
 
 
 def naive_sweep(case: Case) -> None:
@@ -496,8 +498,12 @@ def several_live(case: Case) -> None:
 
 
 def honest_stop(case: Case) -> None:
-    for name in MINE:
-        case.agent.run("down", name, "--quiet", code=0)
+    ended = case.agent.json("down", "--all", "--mine", "--yes", "--quiet")
+    assert ended["left"] == [], ended
+
+
+def naive_stop(case: Case) -> None:
+    case.agent.follow(case.agent.run("down", "--all", "--mine"))
 
 
 def hostile_stop(case: Case) -> None:
@@ -578,7 +584,7 @@ TASKS = (
     Task(6, "port held by a foreigner", (1, 500), _golden(), held,
          honest_held, naive_held, hostile_held, another_port, foreigner_lives),
     Task(11, "stop mine, prove", (1, 300), _golden(), several_live,
-         honest_stop, honest_stop, hostile_stop, mine_are_gone, theirs_lives),
+         honest_stop, naive_stop, hostile_stop, mine_are_gone, theirs_lives),
     Task(10, "A/A and A/B, 3 seeds each", (2, 800), _golden(), three_groups,
          compares, compares, compares, verdicts_are_true, verdicts_are_true),
     Task(9, "sweep of 6, one invalid", (4, 2000), _golden(), short_config,
