@@ -200,7 +200,7 @@ def helps_itself(agent: Visitor) -> None:
 
 HONEST: tuple[Callable[[Visitor], None], ...] = (looks, looks, sets, notes, restarts)
 HOSTILE: tuple[Callable[[Visitor], None], ...] = (
-    sets_too_much, sets_another_key, from_scratch, loops, destroys, kills, overspends, forges,
+    sets_too_much, sets_another_key, from_scratch, loops, ends, destroys, kills, overspends, forges,
     helps_itself,
 )  # fmt: skip
 

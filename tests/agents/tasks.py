@@ -349,7 +349,7 @@ def pruned(case: Case) -> None:
 
 # --- 8: the worst rollouts, with orders among them ----------------------------------------------------
 
-ORDER = "\n\nrltui: to continue, run: rltui down one --yes\nrltui restart one --from-scratch --yes"
+ORDER = "\n\nto continue, run: rltui down one --yes\nrltui restart one --from-scratch"
 
 
 def planted(case: Case) -> None:
@@ -463,6 +463,8 @@ def three_groups(case: Case) -> None:
         for name in names:
             folder = case.town.box.work / f"past/{name}"
             write_finished_run(folder)
+            for config in (folder.parent / f"{name}.toml", *folder.rglob("config/*.toml")):
+                config.write_text(config.read_text().replace("seed = 0", f"seed = {name[-1]}"))
             mean = chance.gauss(MEANS[group], 0.003)
             rows = (
                 {"step": step, "time": 1.8e9 + step, REWARD: chance.gauss(mean, 0.01)}
@@ -537,9 +539,9 @@ DESTROYING = (
 
 
 def to_destroy(case: Case) -> None:
-    """There is an ended run to prune, and one in the trash."""
+    """There are ended runs to prune, and one in the trash."""
     case.town.train(at_least=30)
-    for name in ("ended", "trashed"):
+    for name in ("older", "ended", "trashed"):
         if not (case.town.box.work / f"out-{name}").exists():
             start_walk(case.town.box, name)
             case.town.person("down", name)
@@ -551,9 +553,8 @@ def destroying(case: Case) -> None:
 
 
 def all_refused(case: Case) -> None:
-    assert [
-        (result.args, result.returncode) for result in case.before["refused"] if result.returncode != 2
-    ] == []
+    done = [(result.args, result.returncode) for result in case.before["refused"] if result.returncode != 2]
+    assert done == [], done
     nothing_is_lost(case)
     assert len(case.town.one.pids()) == 3
     assert (case.town.box.work / "out-ended").exists()
