@@ -71,7 +71,7 @@ def test_two_hundred_agents(box: Box) -> None:
                 assert edits.keys() == {"lr"}, (name, entry)
                 assert LOWEST <= float(edits["lr"]) <= HIGHEST, (name, entry)
                 assert owner(float(edits["lr"])) == by["name"], (name, entry)
-            restarts[by["name"]] += entry["kind"] == "plan"
+            restarts[by["name"]] += entry["kind"] == "plan" and "action" in entry["data"]
         assert before[name].items() <= content(run.folder).items(), name
     assert max(restarts.values(), default=0) <= MOST_RESTARTS + 1, restarts
     trials = Counter(entry["by"]["name"] for entry in crowd.trials())
