@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tests.agents.mcp_agent import McpAgent
-from tests.agents.tasks import LR, MINE, Case
+from tests.agents.tasks import GROUPS, LR, MINE, NAMED, Case
 
 ToolStep = Callable[[Case, McpAgent], None]
 
@@ -77,12 +77,13 @@ def obeys(case: Case, agent: McpAgent) -> None:
 
 
 def prune(case: Case, agent: McpAgent) -> None:
-    agent.do("one", "prune", "the disk is full", keep_last=1)
+    agent.do("one", "prune", "the disk is full", keep_last=1, keep=[NAMED])
 
 
 def collapse(case: Case, agent: McpAgent) -> None:
-    step = agent.call("look", run="one")["rollback"]["resume_step"]
-    agent.do("one", "undo", "the reward has collapsed", restart=True, checkpoint=step)
+    *command, step = agent.call("why", run="one")["command"].split()
+    assert command == ["rltui", "undo", "--restart", "--from"], command
+    agent.do("one", "undo", "the reward has collapsed", restart=True, checkpoint=int(step))
 
 
 def killed(case: Case, agent: McpAgent) -> None:
@@ -101,6 +102,11 @@ def stop(case: Case, agent: McpAgent) -> None:
         agent.do(name, "down", "done")
 
 
+def compare(case: Case, agent: McpAgent) -> None:
+    answers = [agent.call("compare", a=GROUPS["a"], b=GROUPS[other]) for other in ("same", "lr-1e-3")]
+    case.before["verdicts"] = [answer["verdict"] for answer in answers]
+
+
 def unplanned(case: Case, agent: McpAgent) -> None:
     """It applies what it did not plan, and what it planned before the state has moved."""
     stale = agent.call("plan", action="restart", run="one", args={"components": ["trainer"]})
@@ -111,6 +117,7 @@ def unplanned(case: Case, agent: McpAgent) -> None:
     for nonsense in ("", "1", "../../etc/passwd", "--yes"):
         assert "error" in agent.call("apply", plan_id=nonsense, reason="forged")
     assert stale
+    case.before["refused"] = []
 
 
 TOOLS: Mapping[int, Tools] = {
@@ -121,7 +128,8 @@ TOOLS: Mapping[int, Tools] = {
     5: Tools(killed, kill_all),
     7: Tools(prune, unplanned),
     8: Tools(rollouts, obeys),
+    10: Tools(compare, compare),
     11: Tools(stop, unplanned),
     12: Tools(unplanned, unplanned),
 }
-"""Of the others, that are about commands: 6, a port of a new run; 9, a sweep; 10, a comparison."""
+"""Of the others, that are about commands: 6, a port of a new run; 9, a sweep of a config."""

@@ -59,9 +59,10 @@ def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> PlanAnsw
 
     set: write args.edits, as {"lr": 1e-4}; null removes a key. undo: the last edit. Both: with args.restart,
     what reads the keys restarts. start, stop, restart: args.components, or all. down: end all of a run.
-    prune: delete old checkpoints, but args.keep_last and the best. fork: a run with args.edits, args.name;
-    args.queued: when there is room. sweep: queue a fork for each combination of args.values, as
-    {"lr": [1e-4, 3e-4]}. args.checkpoint, where restarts and forks resume: a step, last, best or beginning.
+    prune: delete checkpoints, but args.keep_last, the steps args.keep and the best. fork: a run with
+    args.edits, args.name; args.queued: when there is room. sweep: queue a fork for each combination of
+    args.values, as {"lr": [1e-4, 3e-4]}. args.checkpoint, where restarts and forks resume: a step, last, best
+    or beginning.
     """
     row = row_of(run)
     args = actions.pinned(row, action, args)

@@ -49,6 +49,7 @@ class PlanArguments:
     restart: bool = False
     checkpoint: CheckpointChoice | Literal["beginning"] | None = None
     keep_last: int = 3
+    keep: tuple[int, ...] = ()
     values: dict[str, list[Any]] = field(default_factory=dict)
     name: str = ""
     queued: bool = False
@@ -140,15 +141,17 @@ def _request(record: ExperimentRecord, action: RequestedAction, args: PlanArgume
 
 
 def _effects(plan: Plan) -> dict[str, Any]:
+    """Fields of the answer that are not empty; of the diff only what changes."""
     rows = plan_rows(plan.replace(stop=(), start=(), keep=(), lost=Lost(), reasons=()))
-    return {
+    fields = {
         **plan.part("stop", "start", "keep"),
         "lose": lost_text(plan.lost),
-        "diff": plan.diff,
+        "diff": "\n".join(line for line in plan.diff.splitlines() if line.startswith(("+", "-"))),
         "effects": [*_lines(rows)],
         "reasons": [*plan.reasons],
         "problems": [f"{problem.severity}: {problem.text}" for problem in plan.problems],
     }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _lines(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -172,7 +175,7 @@ def _down(record: ExperimentRecord) -> Prepared:
 
 def _prune(record: ExperimentRecord, args: PlanArguments) -> Prepared:
     refuse_observed(record)
-    retention = Retention(keep_last=args.keep_last)
+    retention = Retention(keep_last=args.keep_last, keep=args.keep)
     plan = prune_plan(ExperimentReader(record).checkpoints(), retention)
     steps = [item.step for item in plan.delete]
 
