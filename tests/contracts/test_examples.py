@@ -30,7 +30,6 @@ ELSEWHERE = {
     "k8s upgrade my-exp -f values.yaml --plan": "has no cluster",
     "down demo --plan": "has nothing that lives",
     "promote demo --plan": "has no run with its own copy",
-    "bench promote rl-bench --plan": "has no bench",
 }
 """Examples that the recorded box has nothing for, and what it lacks."""
 

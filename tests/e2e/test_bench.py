@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,18 +83,41 @@ def test_a_bench_with_a_scheduler_that_is_killed_and_a_trial_that_edits_the_grad
     assert killed
 
     shown = box.run("bench", "show", "b")
-    tried = follow(box, shown, hints.BENCH_TRY, code=0, fill={"KEY=VALUE": "lr=5"}, name="b")
+    tried = follow(
+        box, shown, hints.BENCH_TRY, "--reason", "why not", code=0, fill={"KEY=VALUE": "lr=5"}, name="b"
+    )
     assert follow(box, tried, hints.BENCH_SHOW, code=0, name="b").stdout.startswith("b: running")
     retry_until(lambda: show(bench)["state"] != "running", timeout_s=200.0)
     last = show(bench)["trials"][-1]
     assert (last["state"], "grader.py was changed" in last["why"]) == ("void", True)
+    assert last["by"]["reason"] == "why not"
     assert box.run("bench", "try", "b", "lr=7").returncode == 0
     assert show(bench)["state"] == "blocked"
 
-    assert follow(box, shown, hints.BENCH_PROMOTE, code=2, name="b").stdout.count("+lr = 3") == 1
-    promoted = box.run("bench", "promote", "b", "--yes")
+    assert follow(box, shown, hints.BENCH_PROMOTE, code=2, run="b-2").stdout.count("+lr = 3") == 1
+    promoted = box.run("promote", "b-2", "--yes")
     assert (box.work / "run.toml").read_text() == "seed = 0\nlr = 3\nmax_steps = 10\n"
     follow(box, promoted, hints.PROMOTE_UNDO, "--yes", code=0, run="b-2")
     assert (box.work / "run.toml").read_text() == "seed = 0\nlr = 1\nmax_steps = 10\n"
-    assert box.run("bench", "stop", "b").returncode == 0
+    assert box.json("bench", "stop", "b", "--reason", "enough")["ended"].endswith(": enough")
     assert box.run("bench", "try", "b", "lr=8").returncode == 4
+
+
+def test_a_bench_of_an_agent_waits_for_limits_to_pass(bench: Queue) -> None:
+    """Three seeds where two runs may be in the queue, and a pause: no trial crashes by that."""
+    box, agent = bench.box, bench.box.as_agent()
+    settings = Path(box.env["XDG_CONFIG_HOME"]) / "rltui" / "settings.toml"
+    settings.write_text(settings.read_text() + "max_trials = 2\n")
+    bench.ask("queue", "pause")
+    common = ("-l", "job.toml", "--metric", "reward", "--budget", "1 trials", "-n", "b", "--no-wait")
+    started = agent.json("bench", "run.toml", "lr=3", *common)
+    (baseline, _) = started["trials"]
+    assert [run["state"] for run in baseline["runs"]] == ["queued", "queued", "planned"]
+    assert "of at most 2 runs in the queue" in baseline["why"]
+    assert box.run("agents", "pause").returncode == 0
+    bench.ask("queue", "resume")
+    retry_until(lambda: "paused" in bench.entries["b-0"].get("why", ""))
+    assert show(bench)["trials"][0]["state"] == "running"
+    assert box.run("agents", "resume").returncode == 0
+    retry_until(lambda: show(bench)["state"] == "ended", timeout_s=200.0)
+    assert [trial["state"] for trial in show(bench)["trials"]] == ["baseline", "kept"]

@@ -23,6 +23,7 @@ from rltui.core.runs.bench import (
 from rltui.core.runs.queue import LaunchEnvironment
 from rltui.errors import UsageError
 
+ADA = Actor(kind="cli", user="ada", pid=1)
 Draw = Callable[[Bench, int], float | None]
 """Score of a run of the trial of that number."""
 
@@ -32,13 +33,15 @@ def bench(trials: int, budget: Budget | None = None, fields: dict[str, Any] | No
         id="abcdefgh",
         name="b",
         at=0.0,
-        by=Actor(kind="cli", user="ada", pid=1),
+        by=ADA,
         request=ExperimentRequest(),
         folder="/outputs/b",
         surroundings=LaunchEnvironment(cwd="/"),
         metric="reward",
         budget=budget or Budget(trials=max(trials, 1)),
-        trials=tuple(BenchTrial(number=n, edits={"k": str(n)} if n else {}) for n in range(trials + 1)),
+        trials=tuple(
+            BenchTrial(number=n, edits={"k": str(n)} if n else {}, by=ADA) for n in range(trials + 1)
+        ),
     ).replace(**(fields or {}))
 
 
@@ -108,6 +111,16 @@ def test_a_crash_is_no_score_and_no_end() -> None:
     done = run_out(bench(2), lambda state, number: None if number == 1 else draw(state, number))
     assert [trial.state for trial in done.trials] == ["baseline", "crashed", "kept"]
     assert "it died" in done.trials[1].why
+
+
+def test_a_run_that_somebody_or_a_limit_ends_is_no_crash() -> None:
+    state = queued(advance(bench(1), facts()))
+    state = queued(advance(state, facts(results(state, steady()))))
+    (run,) = state.trials[1].runs
+    ended = run.replace(state="ended", is_stopped=True, why="stopped: the GPU hours are used up")
+    done = advance(state, facts({run.entry: ended}))
+    assert (done.trials[1].state, done.trials[1].score) == ("stopped", None)
+    assert "GPU hours" in done.trials[1].why
 
 
 def test_a_baseline_that_crashes_ends_the_bench() -> None:

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import asdict
 
 from rltui.base.text import join_words
 from rltui.client import creation
 from rltui.client.configured import configured
 from rltui.client.draft import plan_record
 from rltui.client.fork import request_like
-from rltui.client.promote import Promotion, plan_promotion
 from rltui.client.queue import commands
 from rltui.client.queue.commands import QueueRequest
 from rltui.core import hints
@@ -27,13 +29,13 @@ from rltui.core.runs.bench import (
     Bench,
     BenchFacts,
     BenchRun,
+    BenchTerms,
     BenchTrial,
-    Budget,
     advance,
 )
 from rltui.core.runs.compare import compared_metrics
 from rltui.core.runs.evals import EvalRequest
-from rltui.core.runs.queue import QueueEntry, QueueOptions, RunQueue
+from rltui.core.runs.queue import QueueEntry, QueueOptions
 from rltui.core.runs.row import RunOrigin, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.actor import acting_as, actor
@@ -45,61 +47,50 @@ from rltui.services.runs import bench_file, catalog
 from rltui.services.runs.evaluations import EvalFolder
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.observed import setup_of
-from rltui.services.runs.provenance import ProvenanceCollector
+from rltui.services.runs.provenance import collector_of
 from rltui.services.runs.queue_file import read_queue
 from rltui.services.runs.references import find_run
 
-
-@dataclass(frozen=True, slots=True)
-class BenchRequest:
-    """A bench as somebody wants it."""
-
-    baseline: QueueRequest
-    metric: str
-    budget: Budget
-    trials: tuple[tuple[Mapping[str, str], str], ...] = ()
-    """The values of each trial, and the reason for it."""
-    options: QueueOptions = QueueOptions()
-    seeds: int = 3
-    examples: int = 50
-    """Of the evaluation at the end of a run, where that is the metric."""
-    target: float | None = None
-    patience: int = 0
-    protected: tuple[Path, ...] = ()
-    """Files and folders that no trial may change, besides those that the config names."""
+_PASSING = ("not_allowed", "over_budget", "busy")
+"""Codes of refusals that pass: a pause of agents, too many trials, a budget that is used up, a lock."""
 
 
-def plan_bench(request: BenchRequest) -> Bench:
+def plan_bench(
+    baseline: QueueRequest,
+    terms: BenchTerms,
+    options: QueueOptions,
+    *,
+    trials: Iterable[tuple[Mapping[str, str], str]] = (),
+    protected: Iterable[Path] = (),
+) -> Bench:
     """The bench that `start_bench` would make. Nothing is written.
+
+    `trials`: the values of each, and the reason for it. `protected`: files and folders that no trial may
+    change, besides those that the config names.
 
     Raises:
         ConfigError: if the config breaks a rule, with a trial or without; names all trials that do.
         UsageError: if a protected file does not exist.
     """
-    baseline, line = request.baseline, request.baseline.request
+    line, by = baseline.request, actor()
     with configured(line) as run:
         record, _ = plan_record(run)
         layout, framework, files = setup_of(record)
-        collector = ProvenanceCollector(
-            control=record.control.path,
-            workspace=Path(record.workspace),
-            output_dir=Path(record.output_dir),
-            framework=framework,
-            layout=layout,
-            config_files=record.config_paths,
-        )
-        protected = (*collector.judging_files(files), *(path.absolute() for path in request.protected))
+        judging = collector_of(record, layout, framework).judging_files(files)
         knobs = {knob.name: knob for knob in framework.config.knobs(files)}
         seed_key = next((key for key in framework.run.seed_keys if key in knobs), "")
         seed = framework.config.values_of([knobs[seed_key]], files)[seed_key] if seed_key else None
-    prints = {str(path): content_print(path) for path in protected}
+    prints = {str(path): content_print(path) for path in (*judging, *(path.absolute() for path in protected))}
     if missing := [path for path, content in prints.items() if not content]:
         raise UsageError(f"file not found: {join_words(missing)}", hint="check --protect")
-    _refuse_invalid(line, [edits for edits, _ in request.trials], seed_key)
-    concept = concept_of("eval" if request.metric == EVAL else request.metric)
-    is_lower = concept is not None and concept.better == "lower"
-    by = actor()
+    changes = [BenchTrial(number=0, by=by)]
+    for edits, reason in trials:
+        why = by.replace(reason=reason or by.reason)
+        changes.append(BenchTrial(number=len(changes), edits=dict(edits), by=why))
+    _refuse_invalid(line, [trial.edits for trial in changes[1:]], seed_key)
+    concept = concept_of("eval" if terms.metric == EVAL else terms.metric)
     return Bench(
+        **asdict(terms),
         id=commands.new_id(),
         name=baseline.name,
         at=time.time(),
@@ -107,28 +98,16 @@ def plan_bench(request: BenchRequest) -> Bench:
         request=replace(line, earlier_run="new", config=replace(line.config, is_copied=True)),
         folder=str(baseline.folder.parent / baseline.name),
         surroundings=commands.launch_environment(),
-        options=request.options.replace(
-            gpus=request.options.gpus or baseline.needs[0],
+        options=options.replace(
+            gpus=options.gpus or baseline.needs[0],
             gpu_bytes=baseline.needs[1],
             is_job=baseline.is_job,
         ),
-        metric=request.metric,
-        examples=request.examples if request.metric == EVAL else 0,
-        better="lower" if is_lower else "higher",
-        seeds=request.seeds,
+        better="lower" if concept is not None and concept.better == "lower" else "higher",
         seed_key=seed_key,
         first_seed=seed if isinstance(seed, int) else 0,
-        budget=request.budget,
-        target=request.target,
-        patience=request.patience,
         files={path: content.partition("@")[0] for path, content in prints.items()},
-        trials=(
-            BenchTrial(number=0, by=by),
-            *(
-                BenchTrial(number=number, edits=dict(edits), reason=reason, by=by)
-                for number, (edits, reason) in enumerate(request.trials, start=1)
-            ),
-        ),
+        trials=tuple(changes),
     )
 
 
@@ -166,7 +145,7 @@ def start_bench(bench: Bench) -> Bench:
     return advance_bench(bench.name)
 
 
-def add_trial(name: str, edits: Mapping[str, str], *, reason: str = "") -> BenchTrial:
+def add_trial(name: str, edits: Mapping[str, str]) -> BenchTrial:
     """Add a trial behind the others; it runs when those are over.
 
     Raises:
@@ -179,7 +158,6 @@ def add_trial(name: str, edits: Mapping[str, str], *, reason: str = "") -> Bench
         raise UsageError("a trial needs a change", hint=hints.BENCH_TRY(name=name))
     _refuse_invalid(_parent_request(bench.trials[bench.best]) or bench.request, [edits], bench.seed_key)
     require(Act("queue", name), can_wait=True)
-    by = actor()
 
     def added(now: Bench) -> Bench:
         if now.ended:
@@ -189,13 +167,13 @@ def add_trial(name: str, edits: Mapping[str, str], *, reason: str = "") -> Bench
             raise ConflictError(f"the bench {name} has {most} trials, which is its budget")
         if any(trial.edits == edits and trial.base == now.best for trial in now.trials[1:] if trial.is_over):
             raise ConflictError(f"the bench {name} has tried that already")
-        return now.with_trial(BenchTrial(number=len(now.trials), edits=dict(edits), reason=reason, by=by))
+        return now.with_trial(BenchTrial(number=len(now.trials), edits=dict(edits), by=actor()))
 
     trial = bench_file.change_bench(name, added).trials[-1]
     return advance_bench(name).trials[trial.number]
 
 
-def stop_bench(name: str, reason: str = "") -> Bench:
+def stop_bench(name: str) -> Bench:
     """End it: waiting trials are not run, queued runs are removed; a run that has started continues, and does
     not count.
 
@@ -203,17 +181,14 @@ def stop_bench(name: str, reason: str = "") -> Bench:
         UsageError: if there is no such bench, or whoever asks may not.
         ConflictError: if it has ended.
     """
-    by = bench_file.read_bench(name).by
-    require(Act("queue", name), can_wait=(by.kind, by.name) == (actor().kind, actor().name))
-    words = f"stopped by {actor().text}" + (f": {reason}" if reason else "")
+    by = actor()
+    require(Act("queue", name), can_wait=by.is_same(bench_file.read_bench(name).by))
+    words = f"stopped by {by.text}" + (f": {by.reason}" if by.reason else "")
 
     def stopped(bench: Bench) -> Bench:
         if bench.ended:
             raise ConflictError(f"the bench {name} has ended: {bench.ended}")
-        for trial in bench.trials:
-            if not trial.is_over:
-                bench = bench.with_trial(trial.replace(state="void", why=words))
-        return bench.replace(ended=words, ended_at=time.time())
+        return bench.with_end(words, words, time.time())
 
     bench = bench_file.change_bench(name, stopped)
     queue = read_queue()
@@ -224,34 +199,14 @@ def stop_bench(name: str, reason: str = "") -> Bench:
     return bench
 
 
-def promotion(name: str) -> Promotion:
-    """The edit that writes the changes of the best trial into the user's files, which `promote` can undo.
-
-    Raises:
-        ConflictError: if no trial was kept.
-    """
-    bench = bench_file.read_bench(name)
-    if not bench.best:
-        raise ConflictError(f"no trial of {name} was kept", hint=f"see {hints.BENCH_SHOW(name=name)}")
-    return plan_promotion(find_run(RunIndex(), bench.trials[bench.best].runs[0].run))
-
-
 # --- advancing --------------------------------------------------------------------------------------------
 
 
-def advance_all(queue: RunQueue) -> bool:
-    """Advance every bench of which a run has ended, or is not queued yet. True if anything was done."""
-    is_changed = False
-    for bench in bench_file.read_benches():
-        if not bench.ended and any(_is_due(run, queue) for run in bench.runs):
-            advance_bench(bench.name)
-            is_changed = True
-    return is_changed
-
-
-def _is_due(run: BenchRun, queue: RunQueue) -> bool:
-    entry = queue.entry(run.entry)
-    return run.state == "planned" or (run.state == "queued" and (entry is None or not entry.is_open))
+def advance_all() -> bool:
+    """Advance every bench that has begun a trial. True if a run waits for a limit to pass."""
+    names = [bench.name for bench in bench_file.read_benches() if bench.current and not bench.ended]
+    benches = [advance_bench(name) for name in names]
+    return any(run.state == "planned" for bench in benches for run in bench.runs)
 
 
 def advance_bench(name: str) -> Bench:
@@ -265,42 +220,46 @@ def advance_bench(name: str) -> Bench:
     def advanced(bench: Bench) -> Bench:
         bench = advance(bench, _facts(bench))
         planned = [run for run in bench.runs if run.state == "planned"]
-        for run in planned:
-            bench = bench.with_run(_queued(bench, run))
-        # one that cannot be queued has ended by that
-        return advanced(bench) if any(run.state == "ended" for run in bench.runs if run in planned) else bench
+        tried = [_queued(bench, run) for run in planned]
+        for run in tried:
+            bench = bench.with_run(run)
+        if any(
+            run.state == "ended" for run in tried
+        ):  # it cannot be queued, which may be the end of its trial
+            return advanced(bench)
+        if (trial := bench.current) is not None:
+            refusals = (f"waits: {run.why}" for run in tried if run.state == "planned")
+            bench = bench.with_trial(trial.replace(why=next(refusals, "")))
+        return bench
 
     return bench_file.change_bench(name, advanced)
 
 
 def _facts(bench: Bench) -> BenchFacts:
-    queue, index = read_queue(), RunIndex()
-    try:
-        ended = {
-            run.entry: result
-            for run in bench.runs
-            if run.state == "queued" and (result := _result(bench, run, queue.entry(run.entry), index))
-        }
-    finally:
-        index.close()
-    files = {path: content_print(Path(path)) for path in bench.files}
+    queue, ended = read_queue(), {}
+    for run in bench.runs:
+        entry = queue.entry(run.entry)
+        if run.state == "queued" and (entry is None or not entry.is_open):
+            ended[run.entry] = _result(bench, run, entry)
+    are_over = all(run.state == "ended" or run.entry in ended for run in bench.runs)
+    files = {path: content_print(Path(path)) for path in bench.files if are_over}
     return BenchFacts(now=time.time(), ended=ended, files=files)
 
 
-def _result(bench: Bench, run: BenchRun, entry: QueueEntry | None, index: RunIndex) -> BenchRun | None:
-    """The run with its score, or without one; `None` while it goes on."""
+def _result(bench: Bench, run: BenchRun, entry: QueueEntry | None) -> BenchRun:
+    """The run, which has ended, with its score, or without one."""
     if entry is None:
-        return run.replace(state="ended", why="its entry was removed from the queue")
-    if entry.is_open:
-        return None
-    catalog.read_folders(index, [Path(entry.folder)])
-    row = index.in_folder(entry.folder)
+        return run.replace(state="ended", is_stopped=True, why="its entry was removed from the queue")
+    with closing(RunIndex()) as index:
+        catalog.read_folders(index, [Path(entry.folder)])
+        row = index.in_folder(entry.folder)
     wall_s = (entry.ended_at or 0.0) - (entry.started_at or entry.ended_at or 0.0)
     run = run.replace(state="ended", wall_s=max(wall_s, 0.0), run=entry.run)
     if row is not None:
-        run = run.replace(gpu_s=row.gpu_seconds, steps=row.step or 0, run=row.id)
+        run = run.replace(gpu_s=row.gpu_seconds, run=row.id)
     if entry.state != "done" or row is None:
-        return run.replace(why=f"{entry.state}: {entry.why or entry.failure}".rstrip(": "))
+        why = f"{entry.state}: {entry.why or entry.failure}".rstrip(": ")
+        return run.replace(why=why, is_stopped=entry.state == "stopped")
     score = _score(bench, row)
     return run.replace(score=score, why="" if score is not None else f"it has no {bench.metric}")
 
@@ -320,10 +279,11 @@ def _score(bench: Bench, row: RunRow) -> float | None:
 
 
 def _queued(bench: Bench, run: BenchRun) -> BenchRun:
-    """Put it into the queue, unless it is there; where that is impossible, it has ended without a score."""
+    """Put it into the queue, unless it is there. It stays `planned` where a limit refuses it for now, and has
+    ended without a score where it is impossible.
+    """
     trial = bench.trial_of(run)
-    seed = "" if run.seed == 0 else f"-s{run.seed}"
-    name = f"{bench.name}-{trial.number}{seed}"
+    name = f"{bench.name}-{trial.number}" + (f"-s{run.seed}" if run.seed else "")
     edits = {bench.seed_key: str(bench.first_seed + run.seed)} if run.seed and bench.seed_key else {}
     is_repeat = bool(run.seed and trial.runs[0].run)
     if not is_repeat:
@@ -348,8 +308,9 @@ def _queued(bench: Bench, run: BenchRun) -> BenchRun:
         with acting_as(trial.by):
             commands.add_to_queue([request], bench.options, group=bench.name, around=bench.surroundings)
     except (ConflictError, UsageError, ConfigError) as error:
-        return run.replace(state="ended", name=name, why=error.title)
-    return run.replace(state="queued", name=name)
+        state: Literal["planned", "ended"] = "planned" if error.code in _PASSING else "ended"
+        return run.replace(state=state, name=name, why=error.title)
+    return run.replace(state="queued", name=name, why="")
 
 
 def _parent_request(trial: BenchTrial) -> ExperimentRequest | None:

@@ -21,7 +21,7 @@ from rltui.services.experiment.recorded_config import changed_files
 from rltui.services.experiment.registry import find_experiment, free_name
 from rltui.services.own_files import free_path
 from rltui.services.runs.catalog import record_of
-from rltui.services.runs.provenance import ProvenanceCollector, latest
+from rltui.services.runs.provenance import collector_of, latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,6 @@ def _comparison(row: RunRow, planned_record: ExperimentRecord) -> tuple[tuple[st
         return (), tuple(notes)
     start = planned_start(planned_record)
     gpus = {device.label: device.name for device in start.devices}
-    surveyor = ProvenanceCollector(
-        control=planned_record.control.path,
-        workspace=Path(planned_record.workspace),
-        output_dir=Path(planned_record.output_dir),
-        framework=start.framework,
-        layout=start.layout,
-        config_files=planned_record.config_paths,
-    )
+    surveyor = collector_of(planned_record, start.layout, start.framework)
     now = asyncio.run(surveyor.collect(start.files, gpus, start.report.driver))
     return differences(now, recorded), tuple(notes)

@@ -123,7 +123,6 @@ VERBS: Mapping[str, Mapping[str, str]] = {
         "show": "show the ledger of a bench: changes, scores, verdicts, cost",
         "try": "add a trial to a bench",
         "stop": "end a bench; a run that has started continues",
-        "promote": "write the winning changes into your config files",
     },
     "events": {
         "list": "list starts, exits, edits with diffs, alerts and notes",

@@ -208,7 +208,7 @@ QUEUE_LIMIT = Hint("queue-limited", "queue limit NUMBER|none")
 BENCH = Hint("no-bench", "bench CONFIG.toml lr=1e-6,3e-6 --metric reward --budget '20 trials'")
 BENCH_SHOW = Hint("bench-under-way", "bench show {name}")
 BENCH_TRY = Hint("bench-idle", "bench try {name} KEY=VALUE")
-BENCH_PROMOTE = Hint("bench-has-a-winner", "bench promote {name}")
+BENCH_PROMOTE = Hint("bench-has-a-winner", "promote {run}")
 SWEEP = Hint("queue-empty", "sweep CONFIG.toml lr=1e-6,3e-6 seed=0..2")
 
 # --- agents -------------------------------------------------------------------------------------------------

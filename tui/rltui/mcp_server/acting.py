@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
+from rltui.base.toml.values import typed_values
 from rltui.client import launch
 from rltui.client.bench import add_trial
 from rltui.client.manual_components import tokens
@@ -121,7 +122,8 @@ def try_change(bench: str, edits: dict[str, Any], reason: str) -> dict[str, Any]
     """Add a trial to a bench: one change of the config, as {"lr": 1e-4}, on top of the best so far.
     The queue runs it; bench has the verdict.
     """
-    trial = add_trial(bench, actions.as_texts(edits), reason=reason)
+    with acting_as(actor().replace(reason=reason)):
+        trial = add_trial(bench, typed_values(edits))
     return {"bench": bench, **trial.part("number", "change", "state", "why")}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rltui.base.text import join_words
-from rltui.base.toml.values import format_value
+from rltui.base.toml.values import typed_values
 from rltui.client.down import plan_down, shut_down, visited_supervisor
 from rltui.client.fork import plan_fork
 from rltui.client.local_runs import LocalRuns
@@ -191,14 +191,9 @@ def _prune(record: ExperimentRecord, args: PlanArguments) -> Prepared:
 # --- new runs ----------------------------------------------------------------------------------------------
 
 
-def as_texts(edits: Mapping[str, Any]) -> dict[str, str]:
-    """Values as they are typed."""
-    return {key: value if isinstance(value, str) else format_value(value) for key, value in edits.items()}
-
-
 def _wish(args: PlanArguments, edits: Mapping[str, Any]) -> ForkRequest:
     return ForkRequest(
-        edits=as_texts(edits),
+        edits=typed_values(edits),
         begin=None if args.checkpoint == "beginning" else args.checkpoint,
         name=args.name or None,
         is_queued=args.queued,

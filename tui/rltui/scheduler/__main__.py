@@ -135,7 +135,7 @@ def _schedule_until_done(
         last_fingerprint = file_fingerprint(paths.queue_file())
         try:
             scheduler.look()
-            if scheduler.queue.is_idle:
+            if scheduler.is_idle:
                 _give_up(lock)
         except RltuiError as error:  # a disk that is full, a file that cannot be read: it may pass
             if str(error) != last_error:

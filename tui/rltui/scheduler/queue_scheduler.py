@@ -88,6 +88,13 @@ class QueueScheduler:
     _not_before: dict[str, float] = field(default_factory=dict)
     """Entry id → time of the next attempt to end it, by the monotonic clock."""
 
+    _has_planned: bool = False
+    """A bench has runs that a limit keeps out of the queue."""
+
+    @property
+    def is_idle(self) -> bool:
+        return self.queue.is_idle and not self._has_planned
+
     def has_ended_programs(self) -> bool:
         return any(program.has_ended() for program in self._programs.values())
 
@@ -112,9 +119,9 @@ class QueueScheduler:
         """Queue what follows in benches of which runs have ended."""
         from rltui.client import bench  # few queues have one
 
+        self._has_planned = False
         try:
-            if bench.advance_all(self.queue):
-                self._change(lambda queue: queue)
+            self._has_planned = bench.advance_all()
         except RltuiError as error:
             logger.error("bench: %s", error)
 
@@ -278,7 +285,7 @@ class QueueScheduler:
             release_devices(entry.name)  # by now it claims what it needs itself
         if run:
             self._replace(entry, lambda now: now.replace(state="running", run=run))
-        elif code is None:  # it was never started, or killed before it came to anything
+        elif code is None or waiting_text(entry):  # never started, killed before, or a limit came in between
             self._replace(entry, lambda now: now.replace(state="queued"))
         else:
             signal_text = subprocesses.failure_text(code, b"") if code < 0 else None

@@ -298,7 +298,7 @@ class FileLock:
         while not self.acquire():
             if time.monotonic() >= deadline:
                 title = f"locked by another rltui: {self.path}"
-                raise busy or ConflictError(title, hint="try again; nothing was changed")
+                raise busy or ConflictError(title, hint="try again; nothing was changed", code="busy")
             time.sleep(_LOCK_POLL_S)
         try:
             yield

@@ -34,7 +34,7 @@ from rltui.services.gpu.assignment import assigned_devices, gpu_sources
 from rltui.services.gpu.other_hosts import GpuCommand
 from rltui.services.processes import port_holders
 from rltui.services.runs.observed import framework_of
-from rltui.services.runs.provenance import ProvenanceCollector
+from rltui.services.runs.provenance import collector_of
 from rltui.supervisor.events import EventBus
 
 logger = logging.getLogger(__name__)
@@ -134,14 +134,7 @@ class Config:
         self._models = FrameworkModels(framework, setup.workspace)
         self._framework_lock = asyncio.Lock()
         """Serialises requests to the framework, so that they occupy one of the supervisor's few threads."""
-        self._provenance = ProvenanceCollector(
-            control=setup.control.path,
-            workspace=setup.workspace,
-            output_dir=Path(record.output_dir),
-            framework=framework,
-            layout=setup.layout,
-            config_files=record.config_paths,
-        )
+        self._provenance = collector_of(record, setup.layout, framework)
         self._resolver = Resolver(
             setup.control.path / _RESOLVED, workspace=setup.workspace, notify=self._set_makes_configs
         )

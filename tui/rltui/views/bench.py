@@ -19,6 +19,7 @@ _ROLES: Mapping[str, Role] = {
     "baseline": "key",
     "kept": "good",
     "crashed": "bad",
+    "stopped": "bad",
     "void": "bad",
 }
 
@@ -51,12 +52,12 @@ LEDGER: View[BenchTrial] = View(
     columns=(
         Column("trial", lambda trial, _: str(trial.number), heading="#", is_right=True),
         Column("change", lambda trial, _: trial.change, least=14),
-        Column("who", lambda trial, _: trial.by.short if trial.by else "", least=6, goes=4),
+        Column("who", lambda trial, _: trial.by.short, least=6, goes=4),
         Column("score", _score_text, is_right=True),
         Column("difference", _difference_text, is_right=True, goes=2),
         Column("verdict", lambda trial, _: Cell(trial.state, _ROLES.get(trial.state))),
         Column("cost", _cost_text, is_right=True, goes=3),
-        Column("why", lambda trial, _: trial.why or trial.reason, least=14),
+        Column("why", lambda trial, _: trial.why or trial.by.reason, least=14),
     ),
 )
 LEDGER_COLUMNS = ("trial", "change", "who", "score", "difference", "verdict", "cost", "why")
@@ -97,7 +98,7 @@ def bench_notices(bench: Bench) -> list[str]:
     if bench.state == "idle":
         lines.append(f"waits for trials: {hints.BENCH_TRY(name=bench.name)}")
     if bench.best:
-        promote = hints.BENCH_PROMOTE(name=bench.name)
+        promote = hints.BENCH_PROMOTE(run=bench.trials[bench.best].runs[0].name)
         lines.append(f"best: {_winning_text(bench)} (trial {bench.best}); to write it down: {promote}")
     return lines
 
@@ -115,9 +116,9 @@ def trial_details(trial: BenchTrial) -> list[tuple[str, str]]:
     built_on = f"trial {trial.base}" if trial.base else "the baseline"
     return [
         ("change", trial.change),
-        ("reason", trial.reason),
+        ("reason", trial.by.reason),
         ("why", trial.why),
-        ("who", trial.by.text if trial.by else ""),
+        ("who", trial.by.text),
         ("builds on", built_on if trial.number and trial.runs else ""),
         ("difference", _difference_text(trial, 0)),
         ("runs", scores),

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from rltui.errors import ConfigError
@@ -45,6 +46,11 @@ def split_key(dotted: str) -> tuple[str, ...]:
 def format_key(keys: tuple[str, ...]) -> str:
     """A path as a dotted TOML key, quoted where needed."""
     return ".".join(key if _BARE.fullmatch(key) else _basic(key) for key in keys)
+
+
+def typed_values(values: Mapping[str, TomlValue]) -> dict[str, str]:
+    """Key → value as a person types it."""
+    return {key: value if isinstance(value, str) else format_value(value) for key, value in values.items()}
 
 
 def format_value(value: TomlValue, *, replaces: str = "") -> str:

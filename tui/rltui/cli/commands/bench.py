@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rltui.base.text import count_text, numbered
-from rltui.cli.arguments import JSON, NEW_RUN, PLAN, TIMEOUT, WAIT, YES, listing, positive
+from rltui.base.toml.values import typed_values
+from rltui.cli.arguments import JSON, NEW_RUN, PLAN, TIMEOUT, WAIT, listing, positive
 from rltui.cli.command import Arguments, argument, command, exclusive, flag, repeatable
-from rltui.cli.commands.promote import carry_out
 from rltui.cli.commands.sweep import combinations, parse_axis
 from rltui.cli.output import print_csv, print_json, print_rows
 from rltui.cli.queue_requests import QUEUED, plan_request, queue_options, refuse_devices, split_sweep
 from rltui.cli.table import print_view
 from rltui.core import hints
 from rltui.core.config.knobs import split_assignments
-from rltui.errors import ConfigError, ExitCode, NotFoundError, UsageError
+from rltui.errors import ConfigError, ExitCode, UsageError
 from rltui.views.bench import (
     BENCHES,
     LEDGER,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 1.0
 NAME = argument("name", "NAME", "name of a bench (default: the newest)", nargs="?", completes="benches")
-REASON = argument("--reason", "TEXT", "why, for the ledger", default="")
 
 
 @command(
@@ -88,7 +86,7 @@ REASON = argument("--reason", "TEXT", "why, for the ledger", default="")
 )
 def run(arguments: Arguments) -> int:
     from rltui.client import bench as benches
-    from rltui.core.runs.bench import LEAST_SEEDS, parse_budget
+    from rltui.core.runs.bench import EVAL, LEAST_SEEDS, BenchTerms, parse_budget
     from rltui.services.runs.bench_file import bench_names
 
     if not arguments.metric or not arguments.budget:
@@ -103,18 +101,18 @@ def run(arguments: Arguments) -> int:
         name = next(name for name in numbered(f"{baseline.name[:24]}-bench") if name not in taken)
         baseline = replace(baseline, name=name)
     planned = benches.plan_bench(
-        benches.BenchRequest(
-            baseline=baseline,
+        baseline,
+        BenchTerms(
             metric=arguments.metric,
-            budget=parse_budget(arguments.budget),
-            trials=(*_trials_of(arguments.axes), *_trials_in(arguments.trials)),
-            options=options,
+            examples=arguments.examples if arguments.metric == EVAL else 0,
             seeds=arguments.seeds,
-            examples=arguments.examples,
+            budget=parse_budget(arguments.budget),
             target=arguments.target,
             patience=arguments.patience or 0,
-            protected=tuple(map(Path, arguments.protect)),
-        )
+        ),
+        options,
+        trials=(*_trials_of(arguments.axes), *_trials_in(arguments.trials)),
+        protected=map(Path, arguments.protect),
     )
     if arguments.plan:
         return _print_plan(planned, arguments)
@@ -135,22 +133,13 @@ def _trials_of(axes: list[str]) -> list[tuple[Mapping[str, str], str]]:
 def _trials_in(file: str | None) -> list[tuple[Mapping[str, str], str]]:
     if file is None:
         return []
-    try:
-        document = tomllib.loads(Path(file).read_text())
-    except OSError as error:
-        raise NotFoundError(f"{file}: {error.strerror}", hint="check --trials") from None
-    except ValueError as error:
-        raise ConfigError(f"{file}: {error}") from None
-    tables = document.get("trial")
+    from rltui.services.config.config_file import read_file
+
+    tables = read_file(Path(file)).data.get("trial")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ConfigError(f"{file}: no [[trial]]", hint="write [[trial]] and below it the keys: lr = 1e-5")
     reasons = [str(table.pop("reason", "")) for table in tables]
-    values = [{key: _text(value) for key, value in table.items()} for table in tables]
-    return list(zip(values, reasons, strict=True))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return list(zip(map(typed_values, tables), reasons, strict=True))
 
 
 def _print_plan(bench: Bench, arguments: Arguments) -> int:
@@ -169,15 +158,12 @@ def _print_plan(bench: Bench, arguments: Arguments) -> int:
 
 def _follow(name: str, arguments: Arguments) -> int:
     """Print each verdict until nothing is left to do; the queue does the work."""
-    from rltui.client.bench import advance_all
-    from rltui.services.runs.bench_file import read_bench
-    from rltui.services.runs.queue_file import read_queue
+    from rltui.client.bench import advance_bench
 
     told: set[int] = set()
     until = None if arguments.timeout is None else time.monotonic() + arguments.timeout
     while True:
-        advance_all(read_queue())
-        bench = read_bench(name)
+        bench = advance_bench(name)
         for trial in bench.trials:
             if trial.is_over and trial.number not in told:
                 told.add(trial.number)
@@ -252,14 +238,13 @@ def _name(arguments: Arguments) -> str:
     argument(
         "edits", "KEY=VALUE", "the change, on top of the best so far", nargs="+", completes="assignments"
     ),
-    REASON,
     JSON,
     examples=("bench try rl-bench lr=5e-5 --reason 'the loss is noisy'",),
 )
 def try_change(arguments: Arguments) -> int:
     from rltui.client.bench import add_trial
 
-    trial = add_trial(arguments.name, split_assignments(arguments.edits), reason=arguments.reason)
+    trial = add_trial(arguments.name, split_assignments(arguments.edits))
     if arguments.json:
         print_json(trial.to_plain())
     else:
@@ -268,24 +253,9 @@ def try_change(arguments: Arguments) -> int:
     return 0
 
 
-@command("bench stop", argument("name", "NAME", "name of a bench", completes="benches"), REASON, JSON,
+@command("bench stop", argument("name", "NAME", "name of a bench", completes="benches"), JSON,
          examples=("bench stop rl-bench",))  # fmt: skip
 def stop(arguments: Arguments) -> int:
     from rltui.client.bench import stop_bench
 
-    return _print(stop_bench(arguments.name, arguments.reason), arguments)
-
-
-@command(
-    "bench promote",
-    NAME,
-    PLAN,
-    YES,
-    JSON,
-    examples=("bench promote rl-bench --plan", "bench promote rl-bench --yes"),
-    epilog="`rltui promote RUN --undo` undoes it.",
-)
-def promote(arguments: Arguments) -> int:
-    from rltui.client.bench import promotion
-
-    return carry_out(promotion(_name(arguments)), arguments)
+    return _print(stop_bench(arguments.name), arguments)

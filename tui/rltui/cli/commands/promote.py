@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from rltui.cli.arguments import JSON, PLAN, RUN, YES
 from rltui.cli.choosing import choose_run, ready_index
@@ -12,9 +11,6 @@ from rltui.cli.command import Arguments, command, flag
 from rltui.cli.consent import require_consent
 from rltui.cli.output import print_json
 from rltui.errors import ConflictError
-
-if TYPE_CHECKING:
-    from rltui.client.promote import Promotion
 
 
 @command(
@@ -35,13 +31,7 @@ def promote(arguments: Arguments) -> int:
     from rltui.client import promote as promoting
 
     plan = promoting.plan_undo if arguments.undo else promoting.plan_promotion
-    return carry_out(plan(choose_run(ready_index(), arguments)), arguments)
-
-
-def carry_out(promotion: Promotion, arguments: Arguments) -> int:
-    """Print it, ask and write it; what is not written makes the exit code 4."""
-    from rltui.client import promote as promoting
-
+    promotion = plan(choose_run(ready_index(), arguments))
     diff = promotion.diff
     undo_hints: tuple[str, ...] = ()
     text = "\n".join(style_diff(diff.splitlines())) or "nothing to write"

@@ -39,7 +39,8 @@ _OPEN_TRIALS = 20
 share a quarter, and so on."""
 _BUDGET = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>trials?|gpu-hours?|gpu-h)")
 
-TrialState = Literal["waiting", "running", "baseline", "kept", "set aside", "crashed", "void"]
+TrialState = Literal["waiting", "running", "baseline", "kept", "set aside", "crashed", "stopped", "void"]
+"""`stopped`: somebody, a rule or a limit ended it, or it was taken out of the queue."""
 
 
 class Budget(Value):
@@ -96,11 +97,12 @@ class BenchRun(Value):
     """Id of the run, once it is known."""
     name: str = ""
     score: float | None = None
+    is_stopped: bool = False
+    """It has no score, and that is no crash."""
     why: str = ""
-    """Reason why it has no score, in words."""
+    """Reason why it has no score, or cannot be queued now, in words."""
     wall_s: float = 0.0
     gpu_s: float = 0.0
-    steps: int = 0
 
 
 class BenchTrial(Value):
@@ -109,15 +111,13 @@ class BenchTrial(Value):
     number: int
     edits: dict[str, str] = msgspec.field(default_factory=dict)
     """Knob name → value, on top of the trial that it is built on."""
-    reason: str = ""
-    """Why somebody proposed it, in their words."""
-    by: Actor | None = None
-    """Who added it."""
+    by: Actor
+    """Who added it, and the reason."""
     base: int = 0
     """Number of the trial that was the best when it began, which it is built on and compared with."""
     state: TrialState = "waiting"
     why: str = ""
-    """The verdict in words."""
+    """The verdict in words, or what it waits for."""
     runs: tuple[BenchRun, ...] = ()
     verdict: ScoreVerdict | None = None
     """Against its base; the interval is widened for the number of trials."""
@@ -141,7 +141,20 @@ class BenchTrial(Value):
         return " ".join(f"{key}={value}" for key, value in self.edits.items()) or "baseline"
 
 
-class Bench(Value):
+class BenchTerms(Value):
+    """What counts in a bench, and when it ends."""
+
+    metric: str
+    examples: int = 0
+    """Examples of the evaluation at the end of each run; 0: none is made."""
+    seeds: int = LEAST_SEEDS
+    budget: Budget
+    target: float | None = None
+    patience: int = 0
+    """It ends after so many trials in a row that taught nothing; 0: it does not."""
+
+
+class Bench(BenchTerms):
     """A bench and its ledger: `rltui bench show --json`."""
 
     id: Annotated[str, Meta(pattern=r"^[a-z0-9]{8}\Z")]
@@ -154,18 +167,10 @@ class Bench(Value):
     """Folder that the runs' output folders lie in."""
     surroundings: LaunchEnvironment
     options: QueueOptions = QueueOptions()
-    metric: str
-    examples: int = 0
-    """Examples of the evaluation at the end of each run; 0: none is made."""
     better: Literal["higher", "lower"] = "higher"
-    seeds: int = LEAST_SEEDS
     seed_key: str = ""
     """The knob that holds the seed; empty: the config has none, and runs are just repeated."""
     first_seed: int = 0
-    budget: Budget
-    target: float | None = None
-    patience: int = 0
-    """It ends after so many trials in a row that taught nothing; 0: it does not."""
     files: dict[str, str] = msgspec.field(default_factory=dict)
     """Protected file (grader, data, evaluation) → its fingerprint before the baseline."""
     trials: tuple[BenchTrial, ...]
@@ -209,10 +214,14 @@ class Bench(Value):
 
     @property
     def state(self) -> Literal["running", "blocked", "idle", "ended"]:
-        """`blocked`: a protected file was changed; `idle`: it waits for trials."""
-        if self.ended or self.current:
-            return "ended" if self.ended else "running"
-        return "blocked" if self.waiting and self.waiting[0].why else "running" if self.waiting else "idle"
+        """`blocked`: a changed file, or a limit, holds runs back; `idle`: it waits for trials."""
+        if self.ended:
+            return "ended"
+        following = self.current or next(iter(self.waiting), None)
+        if following is None:
+            return "idle"
+        is_under_way = any(run.state == "queued" for run in self.runs)
+        return "blocked" if following.why and not is_under_way else "running"
 
     def with_trial(self, trial: BenchTrial) -> Bench:
         """The bench with this trial in place of the one of its number, or behind the others."""
@@ -226,6 +235,11 @@ class Bench(Value):
 
     def trial_of(self, run: BenchRun) -> BenchTrial:
         return next(trial for trial in self.trials if any(old.entry == run.entry for old in trial.runs))
+
+    def with_end(self, reason: str, why: str, now: float) -> Bench:
+        """The bench after its end. `why`: what becomes of trials that are not over."""
+        trials = (trial if trial.is_over else trial.replace(state="void", why=why) for trial in self.trials)
+        return self.replace(trials=tuple(trials), ended=reason, ended_at=now)
 
     def comparisons(self, trial: BenchTrial) -> float:
         """The number of trials that share the chance of a false keep, from where this one stands."""
@@ -242,7 +256,7 @@ class BenchFacts:
     ended: Mapping[str, BenchRun] = field(default_factory=dict)
     """Entry → its run with its score or the reason why there is none, for those that have ended."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Protected file → its fingerprint now."""
+    """Protected file → its fingerprint now; needed once all runs have ended."""
 
 
 def advance(bench: Bench, facts: BenchFacts) -> Bench:
@@ -260,10 +274,7 @@ def advance(bench: Bench, facts: BenchFacts) -> Bench:
         bench = _judged(bench, current, facts)
     reason = _end(bench, facts.now)
     if reason:
-        waiting = (trial.replace(state="void", why=f"not run: {reason}") for trial in bench.waiting)
-        for trial in waiting:
-            bench = bench.with_trial(trial)
-        return bench.replace(ended=reason, ended_at=facts.now)
+        return bench.with_end(reason, f"not run: {reason}", facts.now)
     if bench.current is not None or not bench.waiting:
         return bench
     following = bench.waiting[0]
@@ -307,7 +318,8 @@ def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
     failed = next((run for run in trial.runs if run.score is None), None)
     base = bench.trials[trial.base]
     if failed is not None:
-        return _over(bench, trial, "crashed", f"no score: {failed.why}")
+        state: TrialState = "stopped" if failed.is_stopped else "crashed"
+        return _over(bench, trial, state, f"no score: {failed.why}")
     if not trial.number:
         return _over(bench, trial, "baseline", f"noise ± {format_number(stdev(trial.scores))}")
     # an error is on either side, and only one is a false keep: that is half a share for each of two looks
@@ -320,12 +332,11 @@ def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
     if count == 1:
         noise = stdev(base.scores)
         if gain <= noise:
-            words = f"{_sign(gain)} than the best, within its noise ± {format_number(noise)}"
+            sign = "better" if gain > 0 else "no better"
+            words = f"{sign} than the best, within its noise ± {format_number(noise)}"
             return _over(bench, trial, "set aside", words if gain > -noise else "worse than the best")
         return _repeated(bench.with_trial(trial), trial.number, range(1, bench.seeds))
-    is_flat = not (
-        stdev(trial.scores) and stdev(base.scores)
-    )  # no noise is seen: by chance, of rounded scores
+    is_flat = 0 in (stdev(trial.scores), stdev(base.scores))  # no noise is seen: by chance, of rounded scores
     may_repeat = count < _LOOKS * bench.seeds
     if verdict.verdict == "better" and not (is_flat and may_repeat):
         return _over(bench.replace(best=trial.number), trial, "kept", "beats the best by more than the noise")
@@ -335,10 +346,6 @@ def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
         return _repeated(bench, base.number, range(len(base.runs), _LOOKS * bench.seeds))
     is_worse = verdict.verdict == "worse"
     return _over(bench, trial, "set aside", "worse than the best" if is_worse else "no proven difference")
-
-
-def _sign(gain: float) -> str:
-    return "better" if gain > 0 else "no better"
 
 
 def _over(bench: Bench, trial: BenchTrial, state: TrialState, why: str) -> Bench:

@@ -91,6 +91,17 @@ def checkout_of(record: ExperimentRecord, spec: Checkout) -> checkout.NearbyChec
     )
 
 
+def collector_of(record: ExperimentRecord, layout: Layout, framework: Framework) -> ProvenanceCollector:
+    return ProvenanceCollector(
+        control=record.control.path,
+        workspace=Path(record.workspace),
+        output_dir=Path(record.output_dir),
+        framework=framework,
+        layout=layout,
+        config_files=record.config_paths,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ProvenanceCollector:
     control: Path
