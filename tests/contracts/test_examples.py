@@ -9,6 +9,7 @@ import pytest
 from tests.contracts.conftest import RecordedBox
 
 from rltui.cli.command import Command
+from rltui.cli.global_options import reason_of
 from rltui.cli.overview import all_commands
 from rltui.cli.parser import parse
 
@@ -51,7 +52,7 @@ def test_every_command_has_three_examples_and_every_verb_one() -> None:
 
 @pytest.mark.parametrize("line", [line for _, line in EXAMPLES])
 def test_an_example_can_be_parsed(line: str) -> None:
-    parse(shlex.split(line.partition(" | ")[0]))
+    parse(reason_of(shlex.split(line.partition(" | ")[0]))[1])
 
 
 def is_tried(name: str, line: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.house.walks import REPOSITORY
 
-from rltui.cli.global_options import appearance_of, host_of
+from rltui.cli.global_options import appearance_of, host_of, reason_of
 from rltui.cli.parser import parse
 from rltui.errors import UsageError
 from rltui.ui import actions
@@ -57,7 +57,7 @@ def test_commands_are_those_that_there_are(document: Path) -> None:
     assert typed or "reverse_text" in str(document)
     for words in typed:
         _, rest = appearance_of([word.replace("RUN", "run-1") for word in words])
-        parse(host_of(rest)[1])
+        parse(reason_of(host_of(rest)[1])[1])
 
 
 def inline_commands(document: Path) -> Iterator[list[str]]:
