@@ -19,6 +19,12 @@ from rltui.cli import main
 from rltui.cli.command import Argument, Command
 from rltui.cli.completion import candidates, is_path, sources
 from rltui.cli.overview import all_commands
+from rltui.core.experiment.actor import Actor
+from rltui.core.experiment.api import AgentProposal
+from rltui.services.actor import acting_as
+from rltui.services.experiment.journal import Journal
+from rltui.services.experiment.proposals import Proposals, save_proposals
+from rltui.services.experiment.registry import find_experiment
 
 FREE = {
     "ACCOUNT", "AGE", "BUDGET", "COMMAND", "CONDITION", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID",
@@ -82,6 +88,13 @@ def test_commands_options_and_choices_come_from_the_parser(place: Path) -> None:
 
 
 def test_values_come_from_what_there_is(place: Path) -> None:
+    record = find_experiment("low")
+    assert record is not None
+    night = Actor(kind="agent", user="ada", name="night-1", pid=7)
+    with acting_as(night):
+        Journal(record.control.journal_file).add("run", "tags +x")
+    proposal = AgentProposal(id="p1", verb="start", text="start", by=night, at=1.8e9)
+    save_proposals(record.control.path, Proposals(proposals=(proposal,), count=1))
     assert words("status", "l") == ["low"]
     assert words("status", "-w", "h") == ["high"]
     assert set(words("logs", "")) == {"low", "high", "@best"}
@@ -106,6 +119,9 @@ def test_values_come_from_what_there_is(place: Path) -> None:
     assert words("set", "rl.toml", "trainer.fast=") == ["trainer.fast=true", "trainer.fast=false"]
     assert words("set", "rl.toml", "max_steps=") == ["max_steps=5"]
     assert words("events", "--kind", "crash,ed") == ["crash,edit"]
+    assert words("events", "low", "--by", "ni") == ["night-1"]
+    assert words("agents", "rights", "low", "pro") == ["propose"]
+    assert words("agents", "accept", "low", "p") == words("agents", "decline", "low", "p") == ["p1"]
     assert words("logs", "-c", "trainer", "--level", "err") == ["error"]
     assert words("metrics", "reward_s") == ["reward_std"]
     assert words("runs", "--columns", "name,fram") == ["name,framework"]

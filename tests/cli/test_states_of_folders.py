@@ -210,13 +210,11 @@ class Places:
         self._capsys = capsys
         self._lists: dict[str, dict[str, Any]] = {}
         for place, words, list_key, key in (
-            ("runs", ("runs", "--all"), None, "name"),
+            ("runs", ("runs", "--all"), "runs", "name"),
             ("status of all", ("status", "--all"), "runs", "experiment"),
             ("queue", ("queue",), "entries", "name"),
         ):
-            document = cli.json(*words)
-            items = document if list_key is None else document[list_key]
-            self._lists[place] = {item[key]: item for item in items}
+            self._lists[place] = {item[key]: item for item in cli.json(*words)[list_key]}
         self._table = cli("runs", "--all", "--columns", "name,state")
         self._words = dict(candidates(["status", ""]))
         self._entries = dict(candidates(["queue", "cancel", ""]))

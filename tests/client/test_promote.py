@@ -74,7 +74,7 @@ def test_what_only_the_run_changed_is_written(tmp_path: Path) -> None:
         f"promoted into {tmp_path / 'mine.toml'}",
         f"undone in {tmp_path / 'mine.toml'}",
     ]
-    assert all("pid" in entry.data["by"] for entry in entries)
+    assert all(entry.by is not None and entry.by.kind == "cli" for entry in entries)
 
 
 def test_a_promotion_is_taken_back_only_where_the_file_is_as_it_left_it(tmp_path: Path) -> None:
@@ -108,14 +108,13 @@ def test_undo_names_the_promotion_that_it_does_not_reach(tmp_path: Path) -> None
         document().proposed(undo)
     assert after.value.hint.endswith("rltui promote run --undo")
     document().commit(document().proposed(edit))
-    assert document().proposed(undo).reasons == (), "the edit is newer"
+    (whose,) = document().proposed(undo).reasons
+    assert whose.endswith("lr 0.1 → 0.2"), "the edit is newer"
     promote(plan_promotion(row))
-    (reason,) = document().proposed(undo).reasons
-    assert reason.endswith(
-        "promoted values stay in your files; to undo the promotion: rltui promote run --undo"
-    )
+    (_, reason) = document().proposed(undo).reasons
+    assert reason == "promoted values stay in your files; to undo the promotion: rltui promote run --undo"
     promote(plan_undo(row))
-    assert document().proposed(undo).reasons == ()
+    assert document().proposed(undo).reasons == (whose,)
 
 
 def test_a_file_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def proposals(arguments: Arguments) -> int:
 @command(
     "agents accept",
     _TARGET,
-    argument("id", "ID", "proposal (default: the only open one)", nargs="?"),
+    argument("id", "ID", "proposal (default: the only open one)", nargs="?", completes="proposals"),
     JSON,
     examples=("agents accept demo p1", "agents accept night-lr-1"),
 )
@@ -100,7 +100,7 @@ def accept(arguments: Arguments) -> int:
 @command(
     "agents decline",
     _TARGET,
-    argument("word", "ID|WORD", "proposal, and a word for the agent", nargs="*"),
+    argument("word", "ID|WORD", "proposal, and a word for the agent", nargs="*", completes="proposals"),
     JSON,
     examples=("agents decline demo p1 too early", "agents decline night-lr-1"),
 )
@@ -199,7 +199,13 @@ def _set_pause(arguments: Arguments, *, is_paused: bool) -> int:
 @command(
     "agents rights",
     NAMED_RUN,
-    argument("level", "look|propose|act|default", "rights of agents on this run", nargs="?"),
+    argument(
+        "level",
+        "look|propose|act|default",
+        "rights of agents on this run",
+        nargs="?",
+        completes="agent_levels",
+    ),
     JSON,
     examples=("agents rights demo", "agents rights demo act", "agents rights demo default"),
 )

@@ -39,12 +39,7 @@ _START_S, _POLL_S = 60.0, 0.25
     PLAN,
     YES,
     JSON,
-    examples=(
-        "down",
-        "down demo --plan",
-        "down --all --yes",
-        "down --all --mine --json",
-    ),
+    examples=("down", "down demo --plan", "down --all --mine --json"),
 )
 def down(arguments: Arguments) -> int:
     """Stop everything of an experiment, its supervisor included; with `--all`, of each that lives."""

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from rltui.base.interpreter import module_command
 from rltui.cli.command import Arguments, command
+from rltui.core import hints
 from rltui.errors import RltuiError
 
 
@@ -25,6 +26,6 @@ def serve(_: Arguments) -> int:
     if find_spec("mcp") is None:
         raise RltuiError("the MCP server needs the Python package mcp", hint="pip install 'rltui[mcp]'")
     if sys.stdin.isatty():
-        print("waiting for a client on stdin; ctrl+c ends it, see rltui help mcp-clients", file=sys.stderr)
+        print(f"waiting for a client on stdin; ctrl+c ends it, see {hints.HELP_MCP}", file=sys.stderr)
     argv = module_command("rltui.mcp_server")
     os.execv(argv[0], argv)  # noqa: S606 - no shell

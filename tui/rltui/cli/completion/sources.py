@@ -22,6 +22,7 @@ from rltui.core.experiment.states import component_badge
 from rltui.core.runs.state import state_text
 from rltui.errors import RltuiError
 from rltui.services.experiment.files import ExperimentRecord
+from rltui.services.experiment.journal import read_entries
 from rltui.services.experiment.registry import (
     experiment_above,
     find_experiment,
@@ -287,6 +288,37 @@ def event_kinds(_: str, __: TypedValues) -> Words:
     from rltui.views.event import KINDS
 
     return [(kind, "") for kind in KINDS]
+
+
+def authors(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
+    """Kinds of actors, and the names that the journals have."""
+    yield from (
+        ("agent", "any agent"),
+        ("tui", "people in the TUI"),
+        ("cli", "people at a shell"),
+        ("host", "people through --host"),
+    )
+    for record in _records(values):
+        for entry in read_entries(record.control.journal_file):
+            by = entry.get("by")
+            if isinstance(by, dict) and isinstance(name := by.get("name"), str) and name:
+                yield name, "agent" if by.get("kind") == "agent" else "person"
+
+
+def proposals(_: str, values: TypedValues) -> Iterator[tuple[str, str]]:
+    """Open proposals of agents in the run."""
+    from rltui.services.experiment.proposals import read_proposals
+
+    for record in _records(values):
+        with suppress(RltuiError):
+            found = read_proposals(record.control.path).proposals
+            yield from ((proposal.id, proposal.text) for proposal in found if proposal.state == "open")
+
+
+def agent_levels(_: str, __: TypedValues) -> Words:
+    from rltui.core.experiment.rights import LEVELS
+
+    return [*LEVELS.items(), ("default", "that of the settings")]
 
 
 def log_levels(_: str, __: TypedValues) -> Words:
