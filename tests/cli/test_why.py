@@ -206,7 +206,7 @@ def test_a_living_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         state="stalled", reason=stalled, components=[{**part, "stalled": True, "evidence": "no output"}]
     )
     assert (still.reason.code, still.reason.text, still.command.replace(" one", "")) == (
-        "no_progress", "no output", "rltui restart -c trainer",
+        "no_progress", "no output", "rltui events",
     )  # fmt: skip
     assert [line.text for line in still.reason.evidence] == ["step 49"]
     monkeypatch.setattr(launch, "has_supervisor", lambda record: False)

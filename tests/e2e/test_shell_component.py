@@ -7,6 +7,7 @@ import sys
 import pytest
 from tests.conftest import Box
 from tests.terminal import Terminal
+from tests.waiting import retry_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.tmux, pytest.mark.slow]
 
@@ -50,6 +51,13 @@ def test_a_shell_runs_as_a_component_does_and_is_no_part_of_the_run(counters: Bo
     assert "shell" not in [component["id"] for component in status["components"]]
     assert status["state"] != "failed"
     assert "still 42" in counters.run("logs", "-c", "shell").stdout
+
+    command = ("sh", "-c", "echo I am $RLTUI_AGENT")
+    proposed = counters.as_agent(rights="propose").run("attach", "--shell", "--detach", "--", *command)
+    assert "kept as proposal p1" in proposed.stderr
+    proposal = counters.json("agents", "accept", "one")
+    assert "command: sh -c 'echo I am $RLTUI_AGENT'" in proposal["text"], "a person sees what it would run"
+    retry_until(lambda: "I am night-1" in counters.run("logs", "-c", "shell").stdout)
 
     counters.run("attach", "--shell", "--detach", "--", "sleep", "600")
     assert counters.component("shell")["state"] == "ready"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.api import AgentProposal, Request
 from rltui.core.experiment.questions import SupervisorApi
 from rltui.core.gpu.report import GpuReport
-from rltui.errors import ConflictError, RltuiError, UsageError
+from rltui.errors import ConflictError, UsageError
 from rltui.services.actor import acting_as
 from rltui.services.experiment.journal import read_journal
 from rltui.services.experiment.proposals import read_proposals
@@ -141,7 +142,9 @@ async def test_the_rights_of_settings_run_and_pause_decide_and_what_is_wrong_giv
     assert "max_steps = 10" in config(supervisor)
 
 
-async def test_every_other_change_is_an_act_too(supervisor: Supervisor) -> None:
+async def test_every_other_change_is_an_act_too(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[tuple[str, dict[str, Any]]] = [
         ("prune", {"retention": {"keep_last": 1}, "only": []}), ("evaluate", {}),
         ("cancel_eval", {"id": "1"}), ("order_evals", {"every": 1}), ("shutdown", {}),
@@ -151,8 +154,9 @@ async def test_every_other_change_is_an_act_too(supervisor: Supervisor) -> None:
             await ask(supervisor, AGENT, method, **params)
         assert refused.value.code == "needs_person", method
     assert [proposal.method for proposal in supervisor.status().proposals] == [method for method, _ in calls]
-    with pytest.raises(RltuiError):
-        await ask(supervisor, AGENT, "tokens", values={"HF_TOKEN": "x"})
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    await ask(supervisor, AGENT, "tokens", values={"HF_TOKEN": "of the agent"})
+    assert "HF_TOKEN" not in os.environ, "before a person has accepted what it is for"
     entry = await ask(supervisor, AGENT, "note", text="hello")
     assert entry.by == AGENT
     with acting_as(AGENT), pytest.raises(UsageError, match="for persons"):

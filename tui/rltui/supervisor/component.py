@@ -308,6 +308,8 @@ class ComponentRunner:
             await asyncio.to_thread(prune_attempts, control, self.spec.id)
             launch = await self.runner_host.prepare(self.spec.id, handle.attempt.folder)
             launch = replace(launch, by=self.actor)
+            if self.spec.is_manual and self.actor is not None:  # commands from a shell are its opener's
+                launch = replace(launch, env={**launch.env, **self.actor.variables})
             await run_check(launch)
             await self._wait_for_preconditions(epoch, launch)
             if old_shim is not None:  # its leftovers are gone by now: it ends, and frees its window

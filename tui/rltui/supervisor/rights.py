@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
@@ -233,6 +234,8 @@ def _effect(verb: str, plan: Plan | None, params: Mapping[str, Any]) -> str:
     steps = [f"{verb} {join_words(names)}" for verb, names in others if names]
     lost = lost_text(plan.lost)
     effects = [*plan.written, *steps, *([f"lose {lost}"] if lost else [])]
+    for name, value in request.given.items():
+        effects.append(f"{name}: {value if isinstance(value, str) else shlex.join(value)}")
     return "; ".join(effects) or verb
 
 

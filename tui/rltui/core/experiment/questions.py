@@ -108,7 +108,9 @@ class SupervisorApi(ExperimentApi):
 
     @command()
     async def tokens(self, values: dict[str, str]) -> Value:
-        """Variables with tokens, of the shell of who asks for a tool: what starts from now on has them."""
+        """Variables with tokens, of the shell of who asks for a tool: what starts from now on has them. An
+        agent's are left out where it may not start anything at once.
+        """
 
     @command(starts_supervisor=False)
     async def shutdown(self, only_idle: bool = False) -> Status:

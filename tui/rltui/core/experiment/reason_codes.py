@@ -73,7 +73,9 @@ _RUNS: Mapping[str, ReasonCode] = {
     "on_the_way": ReasonCode("a component is starting or waiting", "wait", hints.STATUS),
     "backoff": ReasonCode("a component failed and is started again by itself", "wait", hints.STATUS),
     "no_progress": ReasonCode(
-        "a component is alive, but shows no sign of work", "read its stacks and log", hints.RESTART_KILLED
+        "a component is alive, but shows no sign of work",
+        "read its stacks and log before you restart it",
+        hints.EVENTS,
     ),
     "no_answer": ReasonCode("the supervisor does not respond", "look again, then", hints.DOCTOR),
     "down": ReasonCode("it was shut down by the one in the text", "start it if wanted", hints.START_RUN),

@@ -312,6 +312,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
         UsageError: if it is not in the trash.
         RltuiError: if not all of it can be deleted; then it can be tried again.
     """
+    from rltui.services.experiment.gpu_use import keep_use
     from rltui.services.runs.checkpoints import delete  # pydantic takes 60 ms
 
     _require("empty-trash", row)
@@ -324,6 +325,7 @@ def delete_for_good(index: RunIndex, row: RunRow) -> None:
         entries = []
     except OSError as error:
         raise RltuiError(f"cannot delete {folder}: {error.strerror}") from error
+    keep_use(row)
     # the metadata go last: until then it is in the list, and can be tried again
     for path in (*entries, folder):
         delete([path])
