@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, get_args
 
@@ -87,10 +87,19 @@ Awaited = ExperimentRecord | QueueEntry
 """A run, or one that the queue has yet to make."""
 
 
-def queued_run(name: str) -> QueueEntry | None:
-    """The entry of the queue of that name or id whose run is yet to be made, or `None`."""
-    entries = [entry for entry in read_queue().entries if entry.is_open and name in (entry.name, entry.id)]
-    return next((entry for entry in entries if find_experiment(entry.name) is None), None)
+def awaited(name: str, find: Callable[[str], ExperimentRecord]) -> Awaited:
+    """The run that is named, as `find` finds it; else one that the queue has yet to make.
+
+    Raises:
+        UsageError: if there is none, or the choice is not clear.
+    """
+    try:
+        return find(name)
+    except UsageError:
+        for entry in read_queue().entries:
+            if entry.is_open and name in (entry.name, entry.id) and find_experiment(entry.name) is None:
+                return entry
+        raise
 
 
 async def wait_until(

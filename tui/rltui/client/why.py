@@ -14,16 +14,16 @@ from pathlib import Path
 from rltui.base.text import duration, join_words, truncate, unknown_name
 from rltui.base.values import InvalidValueError
 from rltui.client import launch
+from rltui.client.queue.commands import entries_of
 from rltui.client.reader import ExperimentReader
 from rltui.client.statuses import row_of
 from rltui.core import hints
-from rltui.core.config.edit_log import EditLog, EditRecord
+from rltui.core.config.edit_log import EditRecord
 from rltui.core.experiment.api import ComponentStatus, HealthIssue, Status
 from rltui.core.experiment.journal import JournalEntry
 from rltui.core.experiment.reason_codes import REASON_CODES, ReasonCode
 from rltui.core.experiment.states import ALIVE_STATES, RUN_STATES, ComponentState, Reason
 from rltui.core.experiment.why import Evidence, ExplainedReason, FittingEdit, Why
-from rltui.core.runs.queue import QueueEntry
 from rltui.errors import ConfigError
 from rltui.services import processes
 from rltui.services.experiment.attempt_end import cause_of_end, numbered_lines, saved_host_oom
@@ -33,6 +33,7 @@ from rltui.services.experiment.registry import name_if_needed
 from rltui.services.processes import AttemptRecord
 from rltui.services.redaction import without_secrets
 from rltui.services.runs.observed import framework_of
+from rltui.services.runs.queue_file import read_queue
 
 _SOON_S = 600.0
 """A start that lives longer has survived its edits, unless it runs out of memory."""
@@ -71,8 +72,13 @@ def explain(record: ExperimentRecord, component: str | None = None) -> Why:
     return answer
 
 
-def explain_entry(entry: QueueEntry) -> Why:
-    """Why an entry of the queue has its state, if its run does not exist yet."""
+def explain_entry(name: str) -> Why:
+    """Why the entry of the queue of that name or id has its state, if its run does not exist yet.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    entry = entries_of(read_queue(), name)[0]
     reason = ExplainedReason(code="queue", text=entry.why or entry.failure)
     command = hints.QUEUE_RETRY(entry=entry.name) if RUN_STATES[entry.state].is_failure else str(hints.QUEUE)
     return Why(experiment=entry.name, state=entry.state, reason=reason, command=command)
@@ -194,17 +200,14 @@ class _Explainer:
     # --- edits --------------------------------------------------------------------------------------------
 
     @cached_property
-    def _edits(self) -> list[tuple[JournalEntry, EditRecord]]:
-        edits = []
-        for entry in read_journal(self._record.control.journal_file):
+    def _newest_edit(self) -> tuple[JournalEntry, EditRecord] | None:
+        for entry in reversed(read_journal(self._record.control.journal_file)):
             if entry.kind == "edit":
                 with suppress(InvalidValueError):  # another version wrote it
-                    edits.append((entry, EditRecord.from_plain(entry.data)))
-        return [edit for edit in edits if not edit[1].is_birth]
-
-    @property
-    def _newest_edit(self) -> tuple[JournalEntry, EditRecord] | None:
-        return self._edits[-1] if self._edits else None
+                    record = EditRecord.from_plain(entry.data)
+                    if not record.is_birth:
+                        return entry, record
+        return None
 
     def _with_edit(self, answer: Why, part: ComponentStatus) -> Why:
         """`answer` with the newest edit if that may be the cause, else with what speaks against it."""
@@ -214,12 +217,10 @@ class _Explainer:
         if objection := self._objection(answer.reason.code, part, entry, record):
             what = "undo" if record.action == "undo" else "newest edit"
             return answer.replace(against=(f"the {what} ({record.words}) is not the cause: {objection}",))
-        answer, log = answer.replace(edit=_fitting(entry, record)), EditLog()
-        for _, earlier in self._edits:
-            log.add(earlier)
-        if log.undoable == record and not part.remedies:
-            answer = answer.replace(todo="undo the edit", command=hints.UNDO_RESTART(name=self._name))
-        return answer
+        answer = answer.replace(edit=_fitting(entry, record))
+        if record.action == "undo" or part.remedies:
+            return answer
+        return answer.replace(todo="undo the edit", command=hints.UNDO_RESTART(name=self._name))
 
     def _objection(self, code: str, part: ComponentStatus, entry: JournalEntry, record: EditRecord) -> str:
         """Why the edit cannot be the cause, or is unlikely to be; empty: it fits."""

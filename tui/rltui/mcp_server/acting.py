@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -14,11 +14,10 @@ from rltui.client import launch
 from rltui.client.bench import add_trial
 from rltui.client.manual_components import tokens
 from rltui.core.experiment.questions import ExperimentApi
-from rltui.core.experiment.rights import Level
 from rltui.core.runs.evals import EvalRequest, EvalTarget
 from rltui.errors import ConflictError
 from rltui.mcp_server import actions
-from rltui.mcp_server.actions import Action, PlanArguments
+from rltui.mcp_server.actions import Action, Document, PlanArguments
 from rltui.mcp_server.plan_ids import PlannedAct, digest_of, encode, planned_act
 from rltui.mcp_server.runs import record_of, row_of
 from rltui.services.actor import acting_as, actor
@@ -29,33 +28,10 @@ _NONE = PlanArguments()
 _Count = Annotated[int, Field(ge=1)]
 
 
-class PlanAnswer(TypedDict, total=False):
-    plan_id: str
-    """For apply; missing if there is nothing to do, or an error forbids it."""
-    run: str
-    stop: list[str]
-    start: list[str]
-    keep: list[str]
-    lose: str
-    diff: str
-    effects: list[str]
-    """Whatever else it does."""
-    reasons: list[str]
-    problems: list[str]
-    rights: Level
-    """`propose`: apply asks a person for it, `look`: it is refused."""
-
-
-class Applied(TypedDict):
-    ok: bool
-    run: str
-    took_s: float
-    done: list[str]
-    """What was done, or has begun, in words."""
-
-
-def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> PlanAnswer:
-    """What an action would do, stop, start and lose; nothing is done. Pass its plan_id on to apply.
+def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> Document:
+    """What an action would do, stop, start and lose; nothing is done. Pass its plan_id on to apply; there is
+    none if nothing is to be done, or an error forbids it. rights: at propose, apply asks a person for it; at
+    look it is refused.
 
     set: write args.edits, as {"lr": 1e-4}; null removes a key. undo: the last edit. Both: with args.restart,
     what reads the keys restarts. start, stop, restart: args.components, or all. down: end all of a run.
@@ -67,8 +43,7 @@ def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> PlanAnsw
     row = row_of(run)
     args = actions.pinned(row, action, args)
     prepared = actions.prepare(row, action, args)
-    answer: PlanAnswer = prepared.effects
-    answer["run"], answer["rights"] = row.name, granted(Path(row.control)).level
+    answer = {**prepared.effects, "run": row.name, "rights": granted(Path(row.control)).level}
     state = digest_of(prepared.state)
     given = {name: value for name, value in asdict(args).items() if value != getattr(_NONE, name)}
     act = PlannedAct(run=row.id, action=action, args=given, state=state, newest=prepared.newest_checkpoint)
@@ -77,7 +52,7 @@ def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> PlanAnsw
     return answer
 
 
-def apply(plan_id: str, reason: str) -> Applied:
+def apply(plan_id: str, reason: str) -> Document:
     """Execute a plan; reason says why, to the people who read the events. Refused with stale_plan if the
     state has moved since: then plan again. What it starts is not ready yet: wait.
     """
@@ -94,7 +69,7 @@ def apply(plan_id: str, reason: str) -> Applied:
     started_at = time.monotonic()
     with acting_as(actor().replace(reason=reason)):
         done = [*prepared.execute()]
-    return Applied(ok=True, run=row.name, took_s=round(time.monotonic() - started_at, 1), done=done)
+    return {"ok": True, "run": row.name, "took_s": round(time.monotonic() - started_at, 1), "done": done}
 
 
 def evaluate(
@@ -103,7 +78,7 @@ def evaluate(
     n: _Count = 20,
     r: _Count = 3,
     when_done: bool = False,
-) -> dict[str, Any]:
+) -> Document:
     """Queue an evaluation of the present weights, the model before training, or a checkpoint: n examples with
     r rollouts each. Later look, what=evals, has its mean and standard error.
     """
@@ -116,7 +91,7 @@ def evaluate(
     return {"run": record.name, **queued.part("id", "label", "state", "why")}
 
 
-def try_change(bench: str, edits: dict[str, Any], reason: str) -> dict[str, Any]:
+def try_change(bench: str, edits: dict[str, Any], reason: str) -> Document:
     """Add a trial to a bench: one change of the config, as {"lr": 1e-4}, on top of the best so far.
     The queue runs it; bench has the verdict.
     """
@@ -125,7 +100,7 @@ def try_change(bench: str, edits: dict[str, Any], reason: str) -> dict[str, Any]
     return {"bench": bench, **trial.part("number", "change", "state", "why")}
 
 
-def note(text: Annotated[str, Field(min_length=1, max_length=2000)], run: str = "") -> dict[str, Any]:
+def note(text: Annotated[str, Field(min_length=1, max_length=2000)], run: str = "") -> Document:
     """Add a note to the events of a run; its charts show it as a mark."""
     record = record_of(run)
     with launch.connected(record) as wire:

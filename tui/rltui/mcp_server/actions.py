@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ConfigDict
+
 from rltui.base.text import join_words
 from rltui.base.toml.values import typed_values
 from rltui.client.down import plan_down, shut_down, visited_supervisor
@@ -37,6 +39,8 @@ from rltui.views.run import fork_lines
 
 RequestedAction = Literal["set", "undo", "start", "stop", "restart"]
 Action = Literal[RequestedAction, "down", "prune", "fork", "sweep"]
+Document = dict[str, Any]
+"""What a tool answers."""
 _MOST_IN_SWEEP = 32
 
 
@@ -44,6 +48,7 @@ _MOST_IN_SWEEP = 32
 class PlanArguments:
     """Arguments of actions, each for some."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid")  # one that is misspelt must not pass for done
     edits: dict[str, Any] = field(default_factory=dict)
     components: tuple[str, ...] = ()
     restart: bool = False

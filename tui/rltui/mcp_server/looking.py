@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,18 +20,18 @@ from rltui.client.series import current_series
 from rltui.client.statuses import brief, read_status, rows_of
 from rltui.client.statuses import row_of as status_row
 from rltui.client.transports.unix import CONNECT_TIMEOUT_S
-from rltui.client.waiting import wait_until
+from rltui.client.waiting import awaited, wait_until
 from rltui.client.why import explain, explain_entry
 from rltui.core.experiment.cursor import parse_cursor
-from rltui.core.metrics.selection import requested_lines
+from rltui.core.metrics.selection import requested_lines, rows_by_step
 from rltui.core.rollouts.batches import BatchSummary, Transcript, sort_samples
 from rltui.core.runs.conditions import parse_condition
-from rltui.core.runs.queue import QueueEntry
 from rltui.core.runs.row import RunRow
 from rltui.core.runs.verdict import Ground, verdict_of
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import WRITERS
-from rltui.mcp_server.runs import all_runs, awaited_run, record_of, row_of
+from rltui.mcp_server.actions import Document
+from rltui.mcp_server.runs import all_runs, record_of, row_of
 from rltui.services.actor import actor
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.redaction import without_secrets
@@ -40,7 +41,6 @@ from rltui.services.runs.bench_file import read_bench, read_benches
 from rltui.services.runs.queue_file import read_queue
 from rltui.views.bench import ledger_rows
 
-Document = dict[str, Any]
 _MOST_LISTED, _MOST_VALUES = 20, 200
 _TEXT_CHARS = 3000
 """Characters of the texts of all rollouts together, each cut alike."""
@@ -154,12 +154,11 @@ def metrics(
     reader = current_series(record)
     lines = [*requested_lines(reader, names or (), record.name, all_series=False)]
     lines = [line for line in lines if line.has_steps]
-    by_step: dict[int, list[float | None]] = {}
-    for column, line in enumerate(lines):
-        for step, value in zip(line.current.steps, line.current.values, strict=True):
-            if around is None or abs(step - around) <= window:
-                by_step.setdefault(step, [None] * len(lines))[column] = float(f"{value:.6g}")
-    rows = [[step, *by_step[step]] for step in sorted(by_step)]
+    rows = [
+        [step, *(None if value is None else float(f"{value:.6g}") for value in values)]
+        for step, _, values in rows_by_step(lines)
+        if around is None or abs(step - around) <= window
+    ]
     listed = _spread(rows, max(_MOST_LISTED, _MOST_VALUES // (len(lines) + 1)))
     columns = ["step", *(line.label for line in lines)]
     return {"run": record.name, "columns": columns, "rows": listed, "all_rows": len(rows)}
@@ -237,10 +236,14 @@ def why(run: str = "", component: str | None = None) -> Document:
     """Why a run, one of its components or what is queued is in its state: code, cause, evidence, the edit
     that may be the cause and what speaks against that, and a command that helps.
     """
-    run_or_entry = awaited_run(run)
-    if isinstance(run_or_entry, QueueEntry):
-        return explain_entry(run_or_entry).to_plain()
-    return explain(run_or_entry, component).to_plain()
+    try:
+        record = record_of(run)
+    except UsageError as error:
+        with suppress(UsageError):
+            if run:
+                return explain_entry(run).to_plain()
+        raise error
+    return explain(record, component).to_plain()
 
 
 def bench(name: str) -> Document:
@@ -274,8 +277,8 @@ async def wait(
     cursor = parse_cursor(since)
     if since and cursor is None:
         raise UsageError(f"not a cursor: {since}", hint="leave since out; the answer has a cursor")
-    condition, awaited = parse_condition(until), await asyncio.to_thread(awaited_run, run)
-    return (await wait_until([awaited], condition, timeout_s=timeout_s, since=cursor)).to_plain()
+    condition, target = parse_condition(until), await asyncio.to_thread(awaited, run, record_of)
+    return (await wait_until([target], condition, timeout_s=timeout_s, since=cursor)).to_plain()
 
 
 TOOLS: tuple[Callable[..., Any], ...] = (overview, look, why, wait, rollouts, metrics, compare, bench, budget)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rltui.base.text import join_words
 from rltui.client import launch
 from rltui.client.local_runs import LocalRuns
-from rltui.client.waiting import Awaited, queued_run
 from rltui.core.runs.row import RunRow
 from rltui.errors import UsageError
 from rltui.services.experiment.files import ExperimentRecord
@@ -45,13 +44,3 @@ def row_of(reference: str) -> RunRow:
 
 def record_of(reference: str) -> ExperimentRecord:
     return catalog.record_of(row_of(reference))
-
-
-def awaited_run(reference: str) -> Awaited:
-    """The run that is named, also one that the queue has yet to make."""
-    try:
-        return record_of(reference)
-    except UsageError:
-        if (entry := queued_run(reference)) is None:
-            raise
-        return entry

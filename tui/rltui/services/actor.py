@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.interpreter import ACTOR, AGENT_MARKS
+from rltui.base.interpreter import ACTOR
 from rltui.core.experiment.actor_names import assigned_name, clean_name, marked_name
 
 if TYPE_CHECKING:
@@ -95,20 +94,10 @@ def user_name() -> str:
 
 def witnessed(claimed: Actor) -> Actor:
     """The actor as the process shows it: an agent where it or an ancestor of it has an agent's mark."""
-    from rltui.services.processes.identity import ancestors
+    from rltui.services.processes.identity import ancestors, variables_at_start
 
-    environments = [_marks_of(pid) for pid in ancestors(claimed.pid)]
+    environments = [variables_at_start(pid) for pid in ancestors(claimed.pid)]
     assigned, marked = assigned_name(environments), marked_name(environments)
     if not (assigned or marked or claimed.is_agent):
         return claimed
     return claimed.replace(kind="agent", name=assigned or claimed.name or marked or "unnamed")
-
-
-def _marks_of(pid: int) -> Mapping[str, str]:
-    """The marks in the environment that a process was started with; none if that cannot be read."""
-    try:
-        variables = (Path("/proc") / str(pid) / "environ").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return {}
-    pairs = (variable.partition("=") for variable in variables)
-    return {name: value for name, _, value in pairs if name in AGENT_MARKS}

@@ -25,7 +25,7 @@ from rltui.core import hints
 from rltui.core.experiment.cursor import Cursor
 from rltui.core.experiment.dashboard import DashboardPlace
 from rltui.core.metrics.curve import curve_rows
-from rltui.core.metrics.selection import MetricLine, full_name, requested_lines
+from rltui.core.metrics.selection import MetricLine, full_name, requested_lines, rows_by_step
 from rltui.core.metrics.series import NO_STEP, Rewind, Series, SeriesSource
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
@@ -219,21 +219,8 @@ def _json_number(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _rows_by_step(lines: Sequence[MetricLine]) -> list[tuple[int, float, list[float | None]]]:
-    """Step, time and a value of each line: a row for each step, and for each point that has none."""
-    rows: dict[tuple[int, float], tuple[int, float, list[float | None]]] = {}
-    for column, line in enumerate(lines):
-        points = zip(line.current.steps, line.current.times, line.current.values, strict=True)
-        for step, time_s, value in points:
-            key = (step, time_s if step == NO_STEP else 0.0)
-            rows.setdefault(key, (step, time_s, [None] * len(lines)))[2][column] = value
-    with_steps = sorted((row for row in rows.values() if row[0] != NO_STEP), key=lambda row: row[0])
-    rows_by_time = [row for row in rows.values() if row[0] == NO_STEP]
-    return sorted([*with_steps, *rows_by_time], key=lambda row: row[1]) if rows_by_time else with_steps
-
-
 def _print_csv(lines: Sequence[MetricLine], arguments: Arguments) -> None:
-    rows = _rows_by_step(lines)
+    rows = rows_by_step(lines)
     printed_rows = (
         (
             None if step == NO_STEP else step,
@@ -247,7 +234,7 @@ def _print_csv(lines: Sequence[MetricLine], arguments: Arguments) -> None:
 
 def _table(lines: Sequence[MetricLine], arguments: Arguments) -> list[str]:
     """A row for each step; nothing where that is too wide for the terminal."""
-    rows = _rows_by_step(lines)
+    rows = rows_by_step(lines)
     indices = _indices(len(rows), arguments, _VISIBLE_ROWS)
     heads = [f"{line.label} {display_unit(line.unit)}".rstrip() for line in lines]
     cells = [["step", "time", *heads]]

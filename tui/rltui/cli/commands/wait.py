@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rltui.cli.arguments import REFERENCES, SINCE, TIMEOUT, json_flag
 from rltui.cli.choosing import choose_named, meant
 from rltui.cli.command import Arguments, argument, command, repeatable
 from rltui.cli.output import print_json
 from rltui.core.runs.conditions import EVENTS, EXAMPLE, STATES, parse_condition
 from rltui.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from rltui.client.waiting import Awaited
 
 CODES = {"reached": ExitCode.DONE, "run_failed": ExitCode.COMPONENT_FAILED}
 """Exit codes by the code of the reason that ended the wait; of all others `FAILED`."""
@@ -46,24 +41,13 @@ def wait(arguments: Arguments) -> int:
         raise UsageError("wait for what? --until is missing", hint=EXAMPLE)
     condition = parse_condition(*arguments.until)
     arguments.run = None
-    runs = [_awaited(name) for name in arguments.runs] or [target.record for target in meant(arguments)]
     import asyncio
 
-    from rltui.client.waiting import wait_until
+    from rltui.client.waiting import awaited, wait_until
 
+    named = [awaited(name, lambda name: choose_named(name).record) for name in arguments.runs]
+    runs = named or [target.record for target in meant(arguments)]
     timeout_s, since = arguments.timeout, arguments.since
     answer = asyncio.run(wait_until(runs, condition, timeout_s=timeout_s, since=since))
     print_json(answer)
     return int(CODES.get(answer.reason.code, ExitCode.FAILED))
-
-
-def _awaited(name: str) -> Awaited:
-    """The run that is named; else one that the queue has yet to make."""
-    try:
-        return choose_named(name).record
-    except UsageError:
-        from rltui.client.waiting import queued_run
-
-        if (entry := queued_run(name)) is None:
-            raise
-        return entry

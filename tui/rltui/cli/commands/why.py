@@ -25,15 +25,12 @@ def why(arguments: Arguments) -> int:
     except UsageError as error:
         if arguments.run is None:
             raise
-        from rltui.client.queue.commands import entries_of
         from rltui.client.why import explain_entry
-        from rltui.services.runs.queue_file import read_queue
 
         try:
-            entry = entries_of(read_queue(), arguments.run)[0]
+            _print(arguments, explain_entry(arguments.run))
         except UsageError:
             raise error from None
-        _print(arguments, explain_entry(entry))
         return 0
 
 

@@ -89,6 +89,19 @@ def _matching(
     yield from ((key, (key.name, None)) for key in exact)
 
 
+def rows_by_step(lines: Sequence[MetricLine]) -> list[tuple[int, float, list[float | None]]]:
+    """Step, time and a value of each line: a row for each step, and for each point that has none."""
+    rows: dict[tuple[int, float], tuple[int, float, list[float | None]]] = {}
+    for column, line in enumerate(lines):
+        points = zip(line.current.steps, line.current.times, line.current.values, strict=True)
+        for step, time_s, value in points:
+            key = (step, time_s if step == NO_STEP else 0.0)
+            rows.setdefault(key, (step, time_s, [None] * len(lines)))[2][column] = value
+    with_steps = sorted((row for row in rows.values() if row[0] != NO_STEP), key=lambda row: row[0])
+    rows_by_time = [row for row in rows.values() if row[0] == NO_STEP]
+    return sorted([*with_steps, *rows_by_time], key=lambda row: row[1]) if rows_by_time else with_steps
+
+
 def full_name(key: SeriesKey) -> str:
     return f"{key.source}:{key.name}" if key.source else key.name
 

@@ -27,6 +27,7 @@ from rltui.services.processes.identity import (
     is_alive,
     living_processes,
     read_stat,
+    variables_at_start,
 )
 
 
@@ -218,14 +219,8 @@ def attempt_tags(pid: int) -> dict[str, str]:
     """The `RLTUI_…` variables of a process at its start; empty for other users' processes, and if a title
     overwrote them.
     """
-    try:
-        entries = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:  # gone, or not ours to read
-        return {}
-    pairs = (
-        entry.decode(errors="replace").partition("=") for entry in entries if entry.startswith(b"RLTUI_")
-    )
-    return {name: value for name, _, value in pairs}
+    variables = variables_at_start(pid)
+    return {name: value for name, value in variables.items() if name.startswith("RLTUI_")}
 
 
 SHIM_PROGRAMS = ("rltui/hosts/shim/__main__.py", "rltui/daemon/shim/__main__.py")

@@ -118,6 +118,16 @@ def ancestors(pid: int) -> Iterator[int]:
         pid = stat.parent
 
 
+def variables_at_start(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty if it is gone, or not ours to read."""
+    try:
+        text = (PROC / str(pid) / "environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    pairs = (entry.partition("=") for entry in text.split("\0"))
+    return {name: value for name, _, value in pairs if name}
+
+
 def command_line(pid: int) -> str:
     """Arguments or title, complete and joined by blanks; `""` if the process is gone."""
     try:
