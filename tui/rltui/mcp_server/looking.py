@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.client.waiting import awaited, wait_until
 from rltui.client.why import explain, explain_entry
 from rltui.core.experiment.cursor import parse_cursor
+from rltui.core.logs.query import pattern_of
 from rltui.core.metrics.selection import requested_lines, rows_by_step
 from rltui.core.rollouts.batches import BatchSummary, Transcript, sort_samples
 from rltui.core.runs.conditions import parse_condition
@@ -174,7 +174,7 @@ def rollouts(
     """What the model wrote at a step, by default the newest: figures of the batch, and its worst or best
     rollouts with the last messages. grep: only those whose text matches the pattern.
     """
-    row = row_of(run)
+    row, pattern = row_of(run), pattern_of(grep or None)
     source = open_rollouts(Path(row.run_dir or row.folder))
     while source.poll(budget_s=_READ_S):
         pass
@@ -188,19 +188,12 @@ def rollouts(
         pass
     table = source.table(key)
     indices: Sequence[int] = range(len(table))
-    if grep:
-        matches = source.search(key, (table[index] for index in indices), _pattern(grep))
+    if pattern is not None:
+        matches = source.search(key, (table[index] for index in indices), pattern)
         indices = [index for index, is_match in zip(indices, matches, strict=True) if is_match]
     transcripts = [source.open(key, table[index]) for index in sort_samples(table, pick, indices)[:n]]
     samples = [_sample(transcript, _TEXT_CHARS // len(transcripts)) for transcript in transcripts]
     return {"run": row.name, "step": key.step, "batch": asdict(BatchSummary.of(table)), "samples": samples}
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise UsageError(f"not a pattern: {text} ({error})") from None
 
 
 def _sample(transcript: Transcript, most: int) -> Document:

@@ -60,6 +60,6 @@ VIEW: View[Proposed] = View(
 
 def proposal_rows(proposal: AgentProposal) -> list[tuple[str, str]]:
     """Labels with their texts, for a question: who, why, and what it changes and loses."""
-    effects = [("does", proposal.text)] if proposal.plan is None else plan_rows(proposal.plan)
-    rows = [("agent", proposal.by.text), ("reason", proposal.reason), *effects]
+    effects = [] if proposal.plan is None else plan_rows(proposal.plan)
+    rows = [("agent", proposal.by.text), ("reason", proposal.reason), ("does", proposal.text), *effects]
     return [(label, text) for label, text in rows if text]

@@ -29,7 +29,7 @@ from rltui.core import hints
 from rltui.core.experiment.cursor import Cursor
 from rltui.core.logs.lines import Level, LineFilter, detect_level, parse_level
 from rltui.core.logs.period import LogPeriod
-from rltui.core.logs.query import compile_pattern
+from rltui.core.logs.query import pattern_of
 from rltui.core.logs.source import LogEntry
 from rltui.errors import RltuiError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
@@ -366,13 +366,6 @@ def _other_log(record: ExperimentRecord, log_id: str, attempt: int | None) -> Pa
         f"{log_id} has not been started in {record.name}",
         hint=f"logs of: {', '.join(sorted({*component_names, *logs.paths})) or 'nothing yet'}",
     )
-
-
-def pattern_of(text: str | None, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str] | None:
-    try:
-        return None if text is None else compile_pattern(text, flags)
-    except ValueError as error:
-        raise UsageError(f"not a regular expression: {text}: {error}") from None
 
 
 def _level(text: str | None) -> Level | None:

@@ -16,12 +16,12 @@ from rltui.base.times import Period
 from rltui.cli.arguments import RUN, count, listing, moment_of_step
 from rltui.cli.choosing import names_run, show_runs
 from rltui.cli.command import Arguments, argument, command, exclusive, flag
-from rltui.cli.commands.logs import pattern_of
 from rltui.cli.dashboard import DASHBOARD, show_place
 from rltui.cli.output import print_rows
 from rltui.cli.progress import working
 from rltui.cli.table import print_table, print_view, view_cells, view_shapes
 from rltui.core.experiment.dashboard import DashboardPlace, place_of_rollout
+from rltui.core.logs.query import pattern_of
 from rltui.core.rollouts.batches import (
     ALL,
     NO_STEP,

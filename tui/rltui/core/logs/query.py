@@ -21,6 +21,14 @@ _LONGEST_PATTERN = 1000
 _UNTYPABLE = re.compile(f"[\t{INVISIBLE}]")
 
 
+def pattern_of(text: str | None, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str] | None:
+    """The pattern of an option that may be missing. Raises UsageError if it is none."""
+    try:
+        return None if text is None else compile_pattern(text, flags)
+    except ValueError as error:
+        raise UsageError(f"not a regular expression: {text}: {error}") from None
+
+
 def compile_pattern(text: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """The regular expression that a person typed.
 
