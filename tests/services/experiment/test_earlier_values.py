@@ -35,6 +35,8 @@ KINDS: dict[str, type[Value]] = {
         Status,
     )
 }
+TAKEN_OUT = {"Request": ("by",)}
+"""Keys that are read and no longer written: who requests something is told by the connection."""
 DATA = Path(__file__).parents[2] / "data/values_of_b469122a.jsonl"
 DOCUMENTS = [next(iter(json.loads(line).items())) for line in DATA.read_text().splitlines()]
 
@@ -47,7 +49,8 @@ def test_what_the_earlier_version_wrote_is_read_and_written_alike(kind: str) -> 
         value = KINDS[kind].from_json(json.dumps(document))
         assert KINDS[kind].from_plain(document) == value
         assert KINDS[kind].from_json(value.to_json()) == value
-        _assert_holds(json.loads(value.to_json()), document)
+        kept = {key: item for key, item in document.items() if key not in TAKEN_OUT.get(kind, ())}
+        _assert_holds(json.loads(value.to_json()), kept)
         if isinstance(value, JournalEntry) and value.kind == "edit":
             assert EditRecord.from_plain(value.data).files
 
