@@ -114,16 +114,16 @@ def report(*, answered: bool = False) -> AgentsReport:
         proposals=tuple(
             ProposalOfRun(run=record.name, proposal=proposal.shown)
             for record in known_experiments()
-            for proposal in _proposals_of(record)
-            if answered or proposal.state == "open"
+            for proposal in _proposals_of(record, answered=answered)
         ),
         entries=tuple(entry for entry in queue.entries if entry.is_proposed),
     )
 
 
-def _proposals_of(record: ExperimentRecord) -> tuple[AgentProposal, ...]:
+def _proposals_of(record: ExperimentRecord, *, answered: bool = False) -> tuple[AgentProposal, ...]:
     with suppress(RltuiError):  # damaged: its supervisor says so
-        return read_proposals(record.control.path).proposals
+        found = read_proposals(record.control.path)
+        return found.proposals if answered else found.open
     return ()
 
 
@@ -135,7 +135,7 @@ def answer(record: ExperimentRecord, id_: str | None, *, accepted: bool, word: s
         ConflictError, ConfigError, RltuiError: as the act itself; the proposal stays open.
     """
     if id_ is None:
-        waiting = [proposal.id for proposal in _proposals_of(record) if proposal.state == "open"]
+        waiting = [proposal.id for proposal in _proposals_of(record)]
         if len(waiting) != 1:
             title = f"{record.name} has {len(waiting) or 'no'} open proposals"
             raise UsageError(title, hint=f"name one; to list them: {hints.PROPOSALS}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,8 +25,6 @@ from rltui.services.runs.metadata import read_metadata
 from rltui.supervisor.component import ComponentRunner
 from rltui.supervisor.runtime import Runtime
 from rltui.views.plan import lost_text
-
-logger = logging.getLogger(__name__)
 
 _MOST_OPEN = 20
 """Most proposals that wait for a person."""
@@ -54,7 +51,7 @@ class AgentRights:
     @property
     def open(self) -> tuple[AgentProposal, ...]:
         """The proposals that wait for a person, as they may be shown."""
-        return tuple(proposal.shown for proposal in self._proposals.proposals if proposal.state == "open")
+        return tuple(proposal.shown for proposal in self._proposals.open)
 
     # --- an act -------------------------------------------------------------------------------------------
 
@@ -95,7 +92,7 @@ class AgentRights:
     def _propose(self, act: Act, method: str, params: Mapping[str, Any], plan: Plan | None) -> AgentProposal:
         who = requester()
         assert who is not None, "an agent asked"
-        waiting = [proposal for proposal in self._proposals.proposals if proposal.state == "open"]
+        waiting = self._proposals.open
         for proposal in waiting:
             if (proposal.by.name, proposal.method, proposal.params) == (who.name, method, params):
                 return proposal  # it asks again
@@ -115,8 +112,7 @@ class AgentRights:
             plan=plan,
             was_alive=bool(self._processes.alive()),
         )
-        self._save(proposal, f"{proposal.id}: {who.short} proposes: {proposal.text}")
-        return proposal
+        return self._save(proposal, f"{proposal.id}: {who.short} proposes: {proposal.text}")
 
     # --- the answer ---------------------------------------------------------------------------------------
 
@@ -129,12 +125,10 @@ class AgentRights:
             RltuiError: as the act itself; the proposal stays open.
         """
         require(Act("agents"))
-        proposal = next((entry for entry in self._proposals.proposals if entry.id == id_), None)
-        if proposal is None:
+        if (proposal := self._proposals.get(id_)) is None:
             raise UsageError(f"{self._name} has no proposal {id_[:20]}", hint=hints.PROPOSALS())
         if proposal.state == "open":
-            await self._check(proposal)
-            proposal = next(entry for entry in self._proposals.proposals if entry.id == id_)
+            proposal = await self._checked(proposal)
         if proposal.state != "open":
             raise ConflictError(
                 f"proposal {id_} was {proposal.state}{f': {proposal.word}' if proposal.word else ''}",
@@ -161,8 +155,8 @@ class AgentRights:
 
     def expire(self, reason: str) -> None:
         """Nobody can accept any proposal any more."""
-        for proposal in self._proposals.proposals:
-            if proposal.state == "open" and proposal.method != "shutdown":
+        for proposal in self._proposals.open:
+            if proposal.method != "shutdown":
                 self._close(proposal, "expired", reason)
 
     # --- expiry -------------------------------------------------------------------------------------------
@@ -178,45 +172,43 @@ class AgentRights:
 
     async def _check_all(self) -> None:
         try:
-            for proposal in self._proposals.proposals:
-                if proposal.state == "open":
-                    with acting_as(None):
-                        await self._check(proposal)
+            for proposal in self._proposals.open:
+                with acting_as(None):
+                    await self._checked(proposal)
         finally:
             self._is_checking = False
 
-    async def _check(self, proposal: AgentProposal) -> None:
-        """Bring the plan of a proposal up to date, or have it expire."""
+    async def _checked(self, proposal: AgentProposal) -> AgentProposal:
+        """The proposal with a plan that is up to date, or expired."""
         if proposal.was_alive and not self._processes.alive():
-            self._close(proposal, "expired", "the run has ended")
-        elif proposal.plan is not None:
-            try:
-                plan = await self._plan(Request.from_plain(proposal.params))
-            except RltuiError as error:
-                self._close(proposal, "expired", error.title)
-                return
-            now = next(entry for entry in self._proposals.proposals if entry.id == proposal.id)
-            if now.state != "open":
-                return
-            if changed := _changed(proposal.plan, plan):
-                self._close(now, "expired", changed)
-            elif plan != now.plan:
-                self._save(now.replace(plan=plan))
+            return self._close(proposal, "expired", "the run has ended")
+        if proposal.plan is None:
+            return proposal
+        try:
+            plan = await self._plan(Request.from_plain(proposal.params))
+        except RltuiError as error:
+            return self._close(proposal, "expired", error.title)
+        now = self._proposals.get(proposal.id) or proposal
+        if now.state != "open":
+            return now
+        if changed := _changed(proposal.plan, plan):
+            return self._close(now, "expired", changed)
+        return now if plan == now.plan else self._save(now.replace(plan=plan))
 
     def _close(self, proposal: AgentProposal, state: ProposalState, word: str) -> AgentProposal:
         by = None if state == "expired" else requester()
         word = word.strip()[:_LONGEST_WORD]
         answered = proposal.replace(state=state, word=word, answered_by=by, answered_at=time.time())
-        self._save(answered, f"{proposal.id} {state}: {proposal.text}{f': {word}' if word else ''}")
-        return answered
+        return self._save(answered, f"{proposal.id} {state}: {proposal.text}{f': {word}' if word else ''}")
 
-    def _save(self, proposal: AgentProposal, text: str = "") -> None:
+    def _save(self, proposal: AgentProposal, text: str = "") -> AgentProposal:
         """`text`: of the entry in the journal, if it is worth one."""
         self._proposals = self._proposals.with_proposal(proposal)
         save_proposals(self._control, self._proposals)
         if text:
             self._events.journal.add("proposal", text, id=proposal.id, state=proposal.state)
         self._events.changed("status")
+        return proposal
 
 
 def _effect(verb: str, plan: Plan | None, params: Mapping[str, Any]) -> str:

@@ -115,24 +115,20 @@ def _answer(arguments: Arguments, *, accepted: bool, id_: str | None, word: str)
     from rltui.client.queue import commands
     from rltui.services.runs.queue_file import read_queue
 
-    entries = read_queue().entries
     done = "accepted" if accepted else "declined"
-    is_entry = any(
-        arguments.run in (entry.id, entry.name, entry.group) for entry in entries if entry.is_proposed
-    )
-    if is_entry and id_ is None:
+    proposed = [entry for entry in read_queue().entries if entry.is_proposed]
+    document: object
+    if id_ is None and any(arguments.run in (entry.id, entry.name, entry.group) for entry in proposed):
         answered = commands.answer(arguments.run, accepted=accepted, word=word)
         names = [entry.name for entry in answered]
-        if arguments.json:
-            print_json({"entries": names, "state": done})
-        else:
-            print(f"{done}: {', '.join(names)}", file=sys.stderr)
-        return 0
-    proposal = answer(choose_named(arguments.run).record, id_, accepted=accepted, word=word)
-    if arguments.json:
-        print_json(proposal)
+        document, text = {"entries": names, "state": done}, ", ".join(names)
     else:
-        print(f"{done}: {proposal.id}: {proposal.text}", file=sys.stderr)
+        proposal = answer(choose_named(arguments.run).record, id_, accepted=accepted, word=word)
+        document, text = proposal, f"{proposal.id}: {proposal.text}"
+    if arguments.json:
+        print_json(document)
+    else:
+        print(f"{done}: {text}", file=sys.stderr)
     return 0
 
 
@@ -152,17 +148,15 @@ def budget(arguments: Arguments) -> int:
             TableColumn("LEFT", is_right=True),
             TableColumn("RUNS", least=12),
         )
-        users = [(f"agent {user.name}", user) for user in found.agents] + [
-            (user.name, user) for user in found.people
-        ]
         rows = [
             [
-                name,
+                f"{kind}{user.name}",
                 f"{user.gpu_hours:.2f}",
                 "" if user.left_hours is None else f"{user.left_hours:.2f}",
                 ", ".join(use.run for use in user.runs),
             ]
-            for name, user in users
+            for kind, users in (("agent ", found.agents), ("", found.people))
+            for user in users
         ]
         print_table(columns, rows)
     return 0

@@ -19,6 +19,14 @@ class Proposals(Value):
     count: int = 0
     """Number of those that there ever were."""
 
+    @property
+    def open(self) -> tuple[AgentProposal, ...]:
+        """Those that wait for a person."""
+        return tuple(proposal for proposal in self.proposals if proposal.state == "open")
+
+    def get(self, id_: str) -> AgentProposal | None:
+        return next((proposal for proposal in self.proposals if proposal.id == id_), None)
+
     def with_proposal(self, proposal: AgentProposal) -> Proposals:
         """With this one in place of the one of its id, or behind the others."""
         others = [other for other in self.proposals if other.id != proposal.id]
