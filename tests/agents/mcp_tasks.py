@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -81,9 +82,10 @@ def prune(case: Case, agent: McpAgent) -> None:
 
 
 def collapse(case: Case, agent: McpAgent) -> None:
-    *command, step = agent.call("why", run="one")["command"].split()
-    assert command == ["rltui", "undo", "--restart", "--from"], command
-    agent.do("one", "undo", "the reward has collapsed", restart=True, checkpoint=int(step))
+    command = agent.call("why", run="one")["command"]
+    match = re.fullmatch(r"rltui undo (one )?--restart --from (\d+)", command)
+    assert match is not None, command
+    agent.do("one", "undo", "the reward has collapsed", restart=True, checkpoint=int(match[2]))
 
 
 def killed(case: Case, agent: McpAgent) -> None:

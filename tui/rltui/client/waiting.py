@@ -45,7 +45,7 @@ _ADOPTION_S, _RETRY_S = 4.0, 0.2
 """Time in which a successor may take over from a supervisor that died, and the interval of attempts."""
 _QUEUE_S = 0.25
 """Interval of looks at the queue's file, which its scheduler has, too."""
-_MOST_EVENTS, _EVENT_CHARS = 5, 160
+_MOST_EVENTS, _EVENT_CHARS = 3, 160
 _ON_THE_WAY = frozenset(
     {ComponentState.WAITING, ComponentState.STARTING, ComponentState.STOPPING, ComponentState.BACKOFF}
 )
@@ -53,7 +53,7 @@ _OF_STATUS = ("step", "reward", "max_steps")
 """Figures that the status has."""
 
 
-class WaitEvent(Value):
+class WaitEvent(Value, omit_defaults=True):
     """An event since the wait began."""
 
     at: float
@@ -465,7 +465,7 @@ def _is_alert(entry: Mapping[str, Any], kind: str) -> bool:
 def _event(entry: Mapping[str, Any]) -> WaitEvent:
     step, component = entry.get("step"), entry.get("component")
     return WaitEvent(
-        at=entry["at"],
+        at=round(entry["at"], 1),
         kind=display_kind(entry["kind"], entry_data(entry)),
         text=truncate(first_line(entry["text"]), _EVENT_CHARS),
         component=component if isinstance(component, str) else None,
