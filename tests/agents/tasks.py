@@ -193,7 +193,11 @@ def learns_again(case: Case) -> None:
     assert f"lr = {case.before['sound'].split('lr = ')[1].split()[0]}" in case.town.config.read_text() or (
         "lr = 0.00025" in case.town.config.read_text()
     )
-    resumed = [entry for entry in one.journal(case.before["journal"]) if entry["kind"] == "resume"]
+
+    def resumes() -> list[dict[str, Any]]:
+        return [entry for entry in one.journal(case.before["journal"]) if entry["kind"] == "resume"]
+
+    resumed = retry_until(resumes, timeout_s=60)
     assert len(resumed) == 1, resumed
     step = resumed[0]["step"]
     case.town.until_step(step + 30)

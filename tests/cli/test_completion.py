@@ -27,8 +27,8 @@ from rltui.services.experiment.proposals import Proposals, save_proposals
 from rltui.services.experiment.registry import find_experiment
 
 FREE = {
-    "ACCOUNT", "AGE", "BUDGET", "COMMAND", "CONDITION", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID", "ID|WORD",
-    "JOBS", "KEY=VALUE", "KEY,…",
+    "ACCOUNT", "AGE", "BUDGET", "COMMAND", "CONDITION", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID",
+    "ID|WORD", "JOBS", "KEY=VALUE", "KEY,…",
     "LIMIT", "NAME", "NAME='COMMAND'", "NAMESPACE", "NUMBER", "NUMBER|none", "OPTION", "PATTERN", "PID",
     "PLACE", "QOS", "REVISION", "RULE", "SECONDS", "STEP", "TEXT", "URL", "USER/NAME", "WHEN", "WORD",
     "WHO", "WORDS", "look|propose|act|default",
