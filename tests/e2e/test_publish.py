@@ -49,6 +49,10 @@ def test_weights_are_uploaded_once_somebody_is_logged_in(counters: Box) -> None:
     refusal = counters.run("checkpoints", "upload", "40", "alice/m", "--yes")
     assert (refusal.returncode, "Not logged in." in refusal.stderr) == (5, True)
     assert not (counters.work / "told").exists()
+    agent = counters.as_agent(rights="propose")
+    proposed = agent.run("checkpoints", "upload", "40", "alice/m", "--yes")
+    assert (proposed.returncode, "kept as proposal p1" in proposed.stderr) == (2, True), proposed.stderr
+    assert "repo: alice/m" in counters.json("agents", "decline", "one", "p1")["text"]
     counters.env["HF_TOKEN"] = "hf_x"  # finding S6: exported after the run began
     document = counters.json(
         "checkpoints", "upload", "40", "alice/m", "--private", "--exclude", "*.bin", "--yes"

@@ -75,45 +75,9 @@ def _ended(row: RunRow) -> Document:
 
 _COMPONENT = ("id", "state", "stalled", "reason", "pid", "attempt", "exit_code", "signal", "uptime_s", "log")
 _CONCERN = ("word", "text", "since", "last_good", "edits", "back")
-
-
-def _config(record: ExperimentRecord) -> Document:
-    table = ExperimentReader(record).knobs()
-    knobs = [knob for knob in (*table.knobs, *table.others) if knob.is_set or knob.changed]
-    fields = ("key", "value", "running", "default", "readers")
-    return {"config": [knob.part(*fields) for knob in knobs], "undo": table.undo}
-
-
-def _parts(record: ExperimentRecord) -> Document:
-    return {"parts": [_part(item, _COMPONENT) for item in read_status(record)["components"]]}
-
-
-def _concerns(record: ExperimentRecord) -> Document:
-    return {"concerns": [_part(item, _CONCERN) for item in _progress(record, "concerns")]}
-
-
-def _checkpoints(record: ExperimentRecord) -> Document:
-    fields = ("step", "complete", "size_bytes", "reward", "evals", "notes")
-    report = ExperimentReader(record).checkpoints()
-    return {"checkpoints": [item.part(*fields) for item in report.checkpoints]}
-
-
-def _evals(record: ExperimentRecord) -> Document:
-    fields = ("id", "label", "env", "step", "mean", "stderr", "num_examples", "verdict")
-    newest = ExperimentReader(record).evals().evaluations[-_MOST_LISTED:]
-    waiting = len(read_status(record).get("evals", ()))
-    return {"evals": [item.part(*fields) for item in newest], "waiting": waiting}
-
-
-_SIDES: Mapping[str, Callable[[ExperimentRecord], Document]] = {
-    "summary": lambda record: brief(record, status_row(record, timeout_s=CONNECT_TIMEOUT_S)),
-    "parts": _parts,
-    "concerns": _concerns,
-    "curve": lambda record: {"curve": _spread(_progress(record, "curve"), _MOST_LISTED)},
-    "config": _config,
-    "checkpoints": _checkpoints,
-    "evals": _evals,
-}
+_KNOB = ("key", "value", "running", "default", "readers")
+_CHECKPOINT = ("step", "complete", "size_bytes", "reward", "evals", "notes")
+_EVAL = ("id", "label", "env", "step", "mean", "stderr", "num_examples", "verdict")
 Side = Literal["summary", "parts", "concerns", "curve", "config", "checkpoints", "evals"]
 
 
@@ -124,11 +88,32 @@ def look(run: str = "", what: Side = "summary") -> Document:
     run, here and elsewhere: name, its beginning, id, folder, or -1, the newest; empty: the one that is alive.
     """
     record = record_of(run)
-    return {"run": record.name, **_SIDES[what](record)}
+    return {"run": record.name, **_side(record, what)}
 
 
-def _progress(record: ExperimentRecord, name: str) -> Sequence[Any]:
-    return (read_status(record).get("progress") or {}).get(name) or []
+def _side(record: ExperimentRecord, what: Side) -> Document:
+    reader = ExperimentReader(record)
+    match what:
+        case "summary":
+            return brief(record, status_row(record, timeout_s=CONNECT_TIMEOUT_S))
+        case "config":
+            table = reader.knobs()
+            knobs = [knob for knob in (*table.knobs, *table.others) if knob.is_set or knob.changed]
+            return {"config": [knob.part(*_KNOB) for knob in knobs], "undo": table.undo}
+        case "checkpoints":
+            return {"checkpoints": [item.part(*_CHECKPOINT) for item in reader.checkpoints().checkpoints]}
+    status = read_status(record)
+    progress = status.get("progress") or {}
+    match what:
+        case "parts":
+            return {"parts": [_part(item, _COMPONENT) for item in status["components"]]}
+        case "concerns":
+            return {"concerns": [_part(item, _CONCERN) for item in progress.get("concerns") or ()]}
+        case "curve":
+            return {"curve": _spread(progress.get("curve") or (), _MOST_LISTED)}
+        case "evals":
+            newest = reader.evals().evaluations[-_MOST_LISTED:]
+            return {"evals": [item.part(*_EVAL) for item in newest], "waiting": len(status.get("evals", ()))}
 
 
 def _part(document: Mapping[str, Any], names: Iterable[str]) -> Document:
