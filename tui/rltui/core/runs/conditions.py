@@ -29,7 +29,10 @@ EVENTS: Mapping[str, str] = {
 }
 """Conditions about what happens, with or without a subject after a colon."""
 EXAMPLE = "for example: ready, 'step>=200', 'reward>0.9 or failed', alert:health"
-_TOKEN = re.compile(r"\s*(?P<operator><=|>=|==|!=|<|>|=)|\s*(?P<word>[^\s<>=!]+)")
+_PART = re.compile(
+    r"(and|or)(?!\S)|([^\s<>=!]+)(?:\s*(<=|>=|==|!=|[<>=])\s*([^\s<>=!]*))?|(\S\S?)", re.IGNORECASE
+)
+"""`and` or `or`, a term as name, operator and value, or what is neither."""
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "==": operator.eq, "=": operator.eq, "!=": operator.ne,
@@ -81,38 +84,28 @@ def parse_condition(*texts: str) -> Condition:
 
 
 def _alternatives(text: str) -> list[tuple[Term, ...]]:
-    tokens, offset, end = [], 0, len(text.rstrip())
-    while offset < end:
-        match = _TOKEN.match(text, offset)
-        if match is None or len(text) > _LONGEST:
-            raise _error(text, f"unexpected {text[offset:].lstrip()[:1]!r}")
-        tokens.append((match.lastgroup, match[match.lastgroup or 0]))
-        offset = match.end()
+    if len(text) > _LONGEST:
+        raise _error(text[:_LONGEST], "too long")
     alternatives: list[list[Term]] = [[]]
     expects_term = True
-    while tokens:
-        kind, word = tokens.pop(0)
-        if not expects_term:
-            if kind != "word" or word.lower() not in ("and", "or"):
-                raise _error(text, f"no `and` or `or` before {word!r}")
-            if word.lower() == "or":
-                alternatives.append([])
-            expects_term = True
-            continue
-        if kind != "word" or word.lower() in ("and", "or"):
-            raise _error(text, f"unexpected {word!r}")
-        is_compared = bool(tokens) and tokens[0][0] == "operator"
-        alternatives[-1].append(_comparison(text, word, tokens) if is_compared else _plain(text, word))
-        expects_term = False
+    for part in _PART.finditer(text):
+        joint, name, sign, value, other = part.groups()
+        if other or (joint and expects_term):
+            raise _error(text, f"unexpected {other or joint!r}")
+        if joint:
+            alternatives += [[]] if joint.lower() == "or" else []
+        elif not expects_term:
+            raise _error(text, f"no `and` or `or` before {name!r}")
+        else:
+            alternatives[-1].append(_comparison(text, name, sign, value) if sign else _plain(text, name))
+        expects_term = bool(joint)
     if expects_term:
         raise _error(text, "a condition is missing")
     return [tuple(terms) for terms in alternatives]
 
 
-def _comparison(text: str, name: str, tokens: list[tuple[str | None, str]]) -> Term:
-    sign = tokens.pop(0)[1]
-    kind, word = tokens.pop(0) if tokens else ("", "")
-    value = parse_amount(word) if kind == "word" else None
+def _comparison(text: str, name: str, sign: str, word: str) -> Term:
+    value = parse_amount(word)
     if value is None:
         raise _error(text, f"{name}{sign} needs a number{f', not {word}' if word else ''}")
     return Term(name, sign=sign, value=value)
