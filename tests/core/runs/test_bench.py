@@ -123,6 +123,13 @@ def test_a_run_that_somebody_or_a_limit_ends_is_no_crash() -> None:
     assert "GPU hours" in done.trials[1].why
 
 
+def test_nothing_is_queued_for_a_bench_that_was_stopped() -> None:
+    state = advance(bench(1), facts())
+    stopped = state.with_end("stopped by ada", "stopped by ada", 1.0)
+    assert (len(state.planned), stopped.planned) == (3, ())
+    assert [trial.state for trial in stopped.trials] == ["void", "void"]
+
+
 def test_a_baseline_that_crashes_ends_the_bench() -> None:
     done = run_out(bench(2), lambda *_: None)
     assert "baseline" in done.ended

@@ -32,6 +32,7 @@ from rltui.core.runs.bench import (
     BenchTerms,
     BenchTrial,
     advance,
+    change_text,
 )
 from rltui.core.runs.compare import compared_metrics
 from rltui.core.runs.evals import EvalRequest
@@ -87,7 +88,7 @@ def plan_bench(
     for edits, reason in trials:
         why = by.replace(reason=reason or by.reason)
         changes.append(BenchTrial(number=len(changes), edits=dict(edits), by=why))
-    _refuse_invalid(line, [trial.edits for trial in changes[1:]], seed_key)
+    _refuse_invalid([(trial.edits, _with_edits(line, trial.edits)) for trial in changes[1:]], seed_key)
     concept = concept_of("eval" if terms.metric == EVAL else terms.metric)
     return Bench(
         **asdict(terms),
@@ -111,16 +112,14 @@ def plan_bench(
     )
 
 
-def _refuse_invalid(
-    line: ExperimentRequest, edits_of_trials: Iterable[Mapping[str, str]], seed_key: str
-) -> None:
+def _refuse_invalid(changes: Iterable[tuple[Mapping[str, str], ExperimentRequest]], seed_key: str) -> None:
     problems = []
-    for edits in edits_of_trials:
-        change = " ".join(f"{key}={value}" for key, value in edits.items())
+    for edits, request in changes:
+        change = change_text(edits)
         if seed_key in edits:
             problems.append(f"{change}: the bench sets the seed itself")
         try:
-            with configured(_with_edits(line, edits)) as run:
+            with configured(request) as run:
                 creation.refuse_invalid(plan_record(run)[0])
         except ConfigError as error:
             problems.append(f"{change}: {'; '.join((error.title, *error.details))}")
@@ -156,7 +155,8 @@ def add_trial(name: str, edits: Mapping[str, str]) -> BenchTrial:
     bench = bench_file.read_bench(name)
     if not edits:
         raise UsageError("a trial needs a change", hint=hints.BENCH_TRY(name=name))
-    _refuse_invalid(_parent_request(bench.trials[bench.best]) or bench.request, [edits], bench.seed_key)
+    fork = _request(bench, bench.trials[bench.best], edits, f"{name}-next")
+    _refuse_invalid([(edits, fork)], bench.seed_key)
     require(Act("queue", name), can_wait=True)
 
     def added(now: Bench) -> Bench:
@@ -206,7 +206,7 @@ def advance_all() -> bool:
     """Advance every bench that has begun a trial. True if a run waits for a limit to pass."""
     names = [bench.name for bench in bench_file.read_benches() if bench.current and not bench.ended]
     benches = [advance_bench(name) for name in names]
-    return any(run.state == "planned" for bench in benches for run in bench.runs)
+    return any(bench.planned for bench in benches)
 
 
 def advance_bench(name: str) -> Bench:
@@ -219,8 +219,7 @@ def advance_bench(name: str) -> Bench:
 
     def advanced(bench: Bench) -> Bench:
         bench = advance(bench, _facts(bench))
-        planned = [run for run in bench.runs if run.state == "planned"]
-        tried = [_queued(bench, run) for run in planned]
+        tried = [_queued(bench, run) for run in bench.planned]
         for run in tried:
             bench = bench.with_run(run)
         if any(
@@ -289,14 +288,11 @@ def _queued(bench: Bench, run: BenchRun) -> BenchRun:
     if not is_repeat:
         edits = {**trial.edits, **edits}
     try:
-        parent = _parent_request(trial if is_repeat else bench.trials[trial.base])
-        line = replace(
-            _with_edits(parent or bench.request, edits), name=name, output_dir=Path(bench.folder) / name
-        )
+        line = _request(bench, trial if is_repeat else bench.trials[trial.base], edits, name)
         request = QueueRequest(
             line,
             name=name,
-            folder=Path(bench.folder) / name,
+            folder=Path(bench.folder, name),
             files=tuple(line.config.files),
             is_named=True,
             told=f"{trial.change}{f' seed {run.seed}' if run.seed else ''}",
@@ -313,11 +309,11 @@ def _queued(bench: Bench, run: BenchRun) -> BenchRun:
     return run.replace(state="queued", name=name, why="")
 
 
-def _parent_request(trial: BenchTrial) -> ExperimentRequest | None:
-    """The request for a fork of the first run of a trial; `None` before that has run."""
-    if not trial.runs or not trial.runs[0].run:
-        return None
-    row = find_run(RunIndex(), trial.runs[0].run)
-    record = catalog.record_of(row)
-    folder = Path(row.folder).with_name(f"{row.name}-next")  # until it has a place in the bench
-    return request_like(record, folder.name, folder, devices=None, origin=RunOrigin(parent=row.id))
+def _request(bench: Bench, parent: BenchTrial, edits: Mapping[str, str], name: str) -> ExperimentRequest:
+    """The request for a fork of the first run of a trial; before that has run, for the baseline."""
+    if not parent.runs or not parent.runs[0].run:
+        return replace(_with_edits(bench.request, edits), name=name, output_dir=Path(bench.folder, name))
+    row = find_run(RunIndex(), parent.runs[0].run)
+    record, folder, origin = catalog.record_of(row), Path(bench.folder, name), RunOrigin(parent=row.id)
+    fork = request_like(record, name, folder, devices=None, origin=origin, edits=edits)
+    return replace(fork, earlier_run="new")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, get_args
 
@@ -235,8 +235,9 @@ class _RunWatch:
         self._points: dict[SeriesKey, tuple[int, float | None]] = {}
         """Key → number of points read, and the newest value."""
         entries = self._journal()
-        self._start = self._cursor = cursor_of(entries[-1]) if entries else Cursor("events")
+        self._start = cursor_of(entries[-1]) if entries else Cursor("events")
         self._entries: dict[Cursor, Mapping[str, Any]] = {}
+        """Those after the start, oldest first."""
 
     def go_back(self, since: Moment | Cursor) -> None:
         """Let the events from there on count.
@@ -246,7 +247,7 @@ class _RunWatch:
         """
         entries = self._journal()
         first = index_since(entries, since)
-        self._start = self._cursor = cursor_of(entries[first - 1]) if first else Cursor("events")
+        self._start = cursor_of(entries[first - 1]) if first else Cursor("events")
 
     def _journal(self) -> list[dict[str, Any]]:
         return [] if self._record is None else [*read_entries(self._record.control.journal_file)]
@@ -264,7 +265,7 @@ class _RunWatch:
             reward=None if status is None or status.reward is None else round(status.reward, 4),
             events=events,
             left_out=len(entries) - len(events),
-            cursor=str(self._cursor),
+            cursor=str(next(reversed(self._entries), self._start)),
             waited_s=round(waited_s, 1),
         )
 
@@ -322,7 +323,7 @@ class _RunWatch:
                 if isinstance(event, Status):
                     self._status = event
                 elif isinstance(event, JournalEntry):
-                    self._add(event.to_plain())
+                    self._add([event.to_plain()])
                 if isinstance(event, Status | JournalEntry) and (end := self._judge()) is not None:
                     return end
         except ShutDownError:
@@ -346,13 +347,11 @@ class _RunWatch:
         """Add the events that were written while nobody sent them."""
         entries = self._journal()
         with suppress(UsageError):  # the journal was replaced meanwhile: what comes now is sent
-            for entry in entries[index_since(entries, self._start) :]:
-                self._add(entry)
+            self._add(entries[index_since(entries, self._start) :])
 
-    def _add(self, entry: Mapping[str, Any]) -> None:
-        if (cursor := cursor_of(entry)) not in self._entries:
-            self._entries[cursor] = entry
-            self._cursor = cursor
+    def _add(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        for entry in entries:
+            self._entries.setdefault(cursor_of(entry), entry)
 
     # --- judging --------------------------------------------------------------------------------------------
 

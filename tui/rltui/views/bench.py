@@ -71,17 +71,13 @@ BENCHES: View[Bench] = View(
         Column("trials", lambda bench, _: f"{len(bench.tried)}/{len(bench.trials) - 1}", is_right=True),
         Column("kept", lambda bench, _: str(_kept(bench)), is_right=True),
         Column("best", lambda bench, _: _score_text(bench.trials[bench.best], 0), is_right=True),
-        Column("change", lambda bench, _: _winning_text(bench), least=10, goes=1),
+        Column("change", lambda bench, _: bench.winning_change, least=10, goes=1),
     ),
 )
 
 
 def _kept(bench: Bench) -> int:
     return sum(trial.state == "kept" for trial in bench.trials)
-
-
-def _winning_text(bench: Bench) -> str:
-    return " ".join(f"{key}={value}" for key, value in bench.winning_edits.items())
 
 
 def bench_notices(bench: Bench) -> list[str]:
@@ -99,7 +95,7 @@ def bench_notices(bench: Bench) -> list[str]:
         lines.append(f"waits for trials: {hints.BENCH_TRY(name=bench.name)}")
     if bench.best:
         promote = hints.BENCH_PROMOTE(run=bench.trials[bench.best].runs[0].name)
-        lines.append(f"best: {_winning_text(bench)} (trial {bench.best}); to write it down: {promote}")
+        lines.append(f"best: {bench.winning_change} (trial {bench.best}); to write it down: {promote}")
     return lines
 
 

@@ -208,8 +208,7 @@ def _require_entries(queue: RunQueue, entries: Iterable[QueueEntry], *, is_new: 
     who = actor()
     for number, entry in enumerate(entries, 1):
         act = Act("queue", entry.name, queues=number if is_new else 0)
-        is_own = entry.by is not None and (entry.by.kind, entry.by.name) == (who.kind, who.name)
-        require(act, can_wait=is_own, trials=trials_of(queue, who.name))
+        require(act, can_wait=who.is_same(entry.by), trials=trials_of(queue, who.name))
 
 
 def _entry(

@@ -105,6 +105,10 @@ class BenchRun(Value):
     gpu_s: float = 0.0
 
 
+def change_text(edits: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in edits.items())
+
+
 class BenchTrial(Value):
     """A change, its runs and what came of it. The first one is the baseline, which changes nothing."""
 
@@ -138,7 +142,7 @@ class BenchTrial(Value):
 
     @property
     def change(self) -> str:
-        return " ".join(f"{key}={value}" for key, value in self.edits.items()) or "baseline"
+        return change_text(self.edits) or "baseline"
 
 
 class BenchTerms(Value):
@@ -199,6 +203,11 @@ class Bench(BenchTerms):
         return (run for trial in self.trials for run in trial.runs)
 
     @property
+    def planned(self) -> tuple[BenchRun, ...]:
+        """Those that are to be put into the queue."""
+        return () if self.ended else tuple(run for run in self.runs if run.state == "planned")
+
+    @property
     def gpu_s(self) -> float:
         return math.fsum(run.gpu_s for run in self.runs)
 
@@ -211,6 +220,10 @@ class Bench(BenchTerms):
             edits = {**trial.edits, **edits}
             trial = self.trials[trial.base]
         return edits
+
+    @property
+    def winning_change(self) -> str:
+        return change_text(self.winning_edits)
 
     @property
     def state(self) -> Literal["running", "blocked", "idle", "ended"]:
@@ -260,7 +273,7 @@ class BenchFacts:
 
 
 def advance(bench: Bench, facts: BenchFacts) -> Bench:
-    """The bench after what has happened. Runs that are `planned` in it are to be put into the queue.
+    """The bench after what has happened.
 
     The same facts a second time change nothing.
     """

@@ -16,11 +16,10 @@ from rltui.services.own_files import FileLock, entry_names, make_folder, read_ow
 
 logger = logging.getLogger(__name__)
 _LOCK_TIMEOUT_S = 60.0
-_SUFFIX = ".json"
 
 
 def bench_names() -> list[str]:
-    return [Path(name).stem for name in entry_names(paths.bench_folder()) if name.endswith(_SUFFIX)]
+    return [Path(name).stem for name in entry_names(paths.bench_folder()) if name.endswith(".json")]
 
 
 def read_benches() -> tuple[Bench, ...]:
@@ -72,11 +71,11 @@ def _locked() -> Iterator[None]:
 
 
 def _write(bench: Bench) -> None:
-    write_atomically(paths.bench_folder() / f"{bench.name}{_SUFFIX}", bench.to_json())
+    write_atomically(paths.bench_folder() / f"{bench.name}.json", bench.to_json())
 
 
 def _read(name: str) -> Bench:
-    path = paths.bench_folder() / f"{name}{_SUFFIX}"
+    path = paths.bench_folder() / f"{name}.json"
     try:
         return Bench.from_json(read_own(path))
     except (InvalidValueError, OSError) as error:
