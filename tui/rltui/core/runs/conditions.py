@@ -37,7 +37,6 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "==": operator.eq, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
-_LONGEST = 1000
 
 
 class Term(NamedTuple):
@@ -84,8 +83,6 @@ def parse_condition(*texts: str) -> Condition:
 
 
 def _alternatives(text: str) -> list[tuple[Term, ...]]:
-    if len(text) > _LONGEST:
-        raise _error(text[:_LONGEST], "too long")
     alternatives: list[list[Term]] = [[]]
     expects_term = True
     for part in _PART.finditer(text):
