@@ -17,7 +17,7 @@ from tests.cli.conftest import CommandLine
 from rltui import __version__
 from rltui.cli.arguments import JOB
 from rltui.cli.command import options_of
-from rltui.cli.global_options import host_of
+from rltui.cli.global_options import host_of, reason_of
 from rltui.cli.help_pages import page, topics
 from rltui.cli.overview import all_commands
 from rltui.cli.parser import parse
@@ -47,7 +47,7 @@ def test_a_page_is_a_screenful_of_commands_that_there_are(topic: str, tmp_path: 
     assert found
     for command in found:
         words = itertools.takewhile(lambda word: word not in ("|", ">"), shlex.split(command)[1:])
-        parse(host_of([*words])[1])  # raises, or exits
+        parse(reason_of(host_of([*words])[1])[1])  # raises, or exits
 
 
 def test_pages_are_found_by_topic_and_by_command(cli: CommandLine) -> None:
