@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 
 from rltui import paths
+from rltui.cli.output import without_empty
 from rltui.services.actor import user_name
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 
@@ -92,7 +93,7 @@ def test_what_is_asked_for(
     for entry in told:  # anybody may have written a note
         if entry["kind"] == "note":
             entry["text"] = entry.pop("untrusted")
-    assert told == [{**JOURNAL[at], **words.get(at, {})} for at in found]
+    assert told == [without_empty({**JOURNAL[at], **words.get(at, {})}) for at in found]
 
 
 @pytest.mark.parametrize(

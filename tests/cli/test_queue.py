@@ -13,9 +13,8 @@ from rltui.cli.commands.sweep import combinations, parse_axis, sweep
 from rltui.cli.parser import parse
 from rltui.client.queue import commands
 from rltui.client.queue.commands import QueueRequest
-from rltui.client.waiting import wait_for_entries
+from rltui.client.waiting import EndReason, wait_for_entries
 from rltui.core.experiment.request import ConfigLine, ExperimentRequest, Override
-from rltui.core.experiment.states import Reason
 from rltui.core.runs.queue import LaunchEnvironment, QueueEntry, RunQueue
 from rltui.errors import ConfigError, UsageError
 from rltui.services.runs.queue_file import change_queue, read_queue
@@ -153,7 +152,7 @@ def test_a_wait_for_the_queue_ends_with_the_last_run_or_with_a_pause(own_user: P
     )
     change_queue(lambda queue: queue.with_entries([a, b, c]))
 
-    async def answer(*changes: Callable[[RunQueue], RunQueue]) -> tuple[Reason, tuple[QueueEntry, ...]]:
+    async def answer(*changes: Callable[[RunQueue], RunQueue]) -> tuple[EndReason, tuple[QueueEntry, ...]]:
         waiting = asyncio.create_task(wait_for_entries(["a", "b", "c"], timeout_s=20.0))
         for change in changes:
             await asyncio.sleep(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from dataclasses import replace
 from typing import Any
@@ -41,11 +42,11 @@ def test_what_an_agent_did_and_what_followed(counters: Box) -> None:
     counters.status()  # the next supervisor goes on with it
     counters.wait_for("trainer", "ready")
     assert counters.status()["agents"] == ["night-1"], "also for the next supervisor"
-    acts = {(entry["kind"], entry["component"]) for entry in events(counters, "--by", "night-1")}
+    acts = {(entry["kind"], entry.get("component")) for entry in events(counters, "--by", "night-1")}
     of_trainer = {(kind, "trainer") for kind in ("stop", "exit", "start", "ready")}
     assert acts >= {("edit", None), ("restart", None), *of_trainer}
     supervisor = [entry for entry in events(counters) if entry["kind"] == "supervisor"]
-    assert all(entry["by"] is None for entry in supervisor), "what a supervisor does by itself"
+    assert not any("by" in entry for entry in supervisor), "what a supervisor does by itself"
 
     os.kill(counters.component("trainer")["pid"], signal.SIGKILL)
     retry_until(lambda: counters.component("trainer")["state"] == "failed")
@@ -90,8 +91,8 @@ def test_the_run_of_an_agent_without_gpu_hours_stops_and_that_of_a_person_goes_o
     retry_until(lambda: gpu_box.status("two")["components"][0]["state"] == "stopped", timeout_s=40)
     events = gpu_box.json("events", "two")["events"]
     (alert,) = (entry["text"] for entry in events if entry["kind"] == "alert")
-    assert alert == "agent night-2 has used 0.001 of 0.001 GPU hours: the run stops"
-    assert next(entry for entry in events if entry["kind"] == "stop")["by"] is None
+    assert re.fullmatch(r"agent night-2 has used 0\.00\d+ of 0\.001 GPU hours: the run stops", alert)
+    assert "by" not in next(entry for entry in events if entry["kind"] == "stop")
     assert gpu_box.status("mine")["components"][0]["state"] == "ready"
     budget = agent.json("agents", "budget")
     assert [user["name"] for user in budget["agents"]] == ["night-2", "night-1"]

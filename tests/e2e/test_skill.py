@@ -44,6 +44,7 @@ def test_every_line_of_the_skill_does_what_it_says(box: Box, free_port: int) -> 
         if line[0] == "events" and "CURSOR" not in line:
             words["CURSOR"] = str(agent.json("events", "one", "--limit", "10")["cursor"])
         elif line[:2] == ["checkpoints", "restore"]:
+            agent.json("wait", "one", "--until", "settled", "--timeout", "100", timeout_s=120.0)
             oldest = agent.json("checkpoints", "one")["checkpoints"][0]["step"]
             agent.json("restart", "one", "--from", str(oldest), "--yes", "--wait")
         elif line[0] == "bench":

@@ -113,6 +113,8 @@ class FakeRuns(Runs):
         self.made_benches: tuple[Bench, ...] = ()
         self.queue_requests: list[tuple[str, str, str]] = []
         """(action, entry, position) of each request to the queue."""
+        self.paused = ""
+        """Who has paused agents; empty: nobody."""
         self.looks = 0
         self.error: RltuiError | None = None
         self.demo_error: RltuiError | None = None
@@ -232,6 +234,10 @@ class FakeRuns(Runs):
 
     def benches(self) -> tuple[Bench, ...]:
         return self.made_benches
+
+    def pause_agents(self) -> str:
+        self.paused = "" if self.paused else "agents were paused by ada at 02:14"
+        return self.paused
 
     def queue(self) -> RunQueue:
         if self.error:

@@ -134,7 +134,8 @@ async def test_the_rights_of_settings_run_and_pause_decide_and_what_is_wrong_giv
         with pytest.raises(UsageError) as refused:
             await ask(supervisor, AGENT, "execute", **FEWER.to_plain())
         assert refused.value.title.startswith(text)
-        assert (refused.value.code, refused.value.exit_code) == ("not_allowed", 2)
+        code = "paused" if paused else "not_allowed"
+        assert (refused.value.code, refused.value.exit_code) == (code, 2)
         assert "20" in config(supervisor)
         await ask(supervisor, PERSON, "execute", **FEWER.to_plain())
     else:
@@ -161,3 +162,8 @@ async def test_every_other_change_is_an_act_too(
     assert entry.by == AGENT
     with acting_as(AGENT), pytest.raises(UsageError, match="for persons"):
         set_pause(is_paused=False)
+
+
+async def test_a_proposal_to_start_from_step_0_says_so(supervisor: Supervisor) -> None:
+    proposal = await propose(supervisor, Request(action="start", components=("trainer",), resume="scratch"))
+    assert "trainer from the beginning" in proposal.text

@@ -70,8 +70,8 @@ def test_what_is_within_the_limits_is_done_or_proposed_by_level() -> None:
     proposed = decide(granted("propose"), AGENT, act, counts)
     assert (proposed.permission, proposed.code) == (Permission.PROPOSE, "needs_person")
     assert decide(granted("propose"), AGENT, Act("note"), counts).permission is Permission.ALLOW
-    looked = decide(Granted(Rights(), "look", "agents are paused"), AGENT, Act("note"))
-    assert looked.permission is Permission.REFUSE
+    looked = decide(Granted(Rights(), "look", "agents are paused", is_paused=True), AGENT, Act("note"))
+    assert (looked.permission, looked.code) == (Permission.REFUSE, "paused")
     assert "agents are paused" in looked.text
 
 

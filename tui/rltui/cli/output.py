@@ -53,19 +53,21 @@ def print_rows(
     is_limited: bool = False,
     left_out: Mapping[str, int] = MappingProxyType({}),
     hides_secrets: bool = False,
+    is_sparse: bool = False,
 ) -> None:
     """Print one document: fields of `head`, and the list `rows` under `name`, with the keys that `--fields`
     names. It is cut to `--limit`, else to `MOST_BYTES`; `left_out` says how many are missing.
 
     `more`: further lists, by name, which are cut as well. `keeps_last`: the last rows are kept. `is_limited`:
     `--limit` has been applied, to something else. `left_out`: how many other things, or further rows, are not
-    in the lists.
+    in the lists. `is_sparse`: without fields of rows that are empty.
 
     Raises:
         UsageError: if no row has a key of `--fields`.
     """
     fields, limit, is_full = (getattr(arguments, option, None) for option in ("fields", "limit", "full"))
-    lists = {name: with_fields([*map(_as_plain, rows)], fields)}
+    chosen = with_fields([*map(_as_plain, rows)], fields)
+    lists = {name: [*map(without_empty, chosen)] if is_sparse else chosen}
     lists |= {other: [*map(_as_plain, items)] for other, items in more.items()}
     missing = Counter(left_out)
     remaining = room_bytes() - json_bytes(head)
@@ -125,6 +127,11 @@ def with_fields(rows: list[Any], fields: Sequence[str] | None) -> list[Any]:
     if strange := [name for name in fields if name not in known_names]:
         raise unknown_name("field", strange[0], known_names)
     return [{name: row[name] for name in fields if name in row} for row in rows]
+
+
+def without_empty(row: Mapping[str, object]) -> dict[str, object]:
+    """Its fields that have a value: no null, no empty text, list or table."""
+    return {name: value for name, value in row.items() if value not in (None, "", [], {})}
 
 
 def _as_plain(row: object) -> object:

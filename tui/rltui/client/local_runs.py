@@ -251,7 +251,7 @@ class LocalRuns(Runs):
         if self.readonly:
             raise ConflictError("read-only client")
         set_pause(is_paused=not pause_text())
-        return pause_text() or "agents have their rights again"
+        return pause_text()
 
     def queue(self) -> RunQueue:
         from rltui.services.runs.queue_file import read_queue

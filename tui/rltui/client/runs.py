@@ -147,7 +147,9 @@ class Runs(ABC):
 
     @command()
     def pause_agents(self) -> str:
-        """Let agents only look, on all runs of the machine, or end such a pause. Returns what holds then."""
+        """Let agents only look, on all runs of the machine, or end such a pause. Returns who has paused them;
+        empty: nobody has.
+        """
 
     @command()
     def change_queue(self, action: QueueAction, entry: str = "", *, place: str = "") -> None:

@@ -22,7 +22,7 @@ from rltui.core.experiment.api import AgentProposal, AlertKind, Status
 from rltui.core.experiment.cursor import Cursor, cursor_of, index_since
 from rltui.core.experiment.events import display_kind, entry_data, first_line
 from rltui.core.experiment.journal import JournalEntry
-from rltui.core.experiment.states import RUN_STATES, ComponentState, Reason, RunState
+from rltui.core.experiment.states import RUN_STATES, ComponentState, RunState
 from rltui.core.logs.source import LogChange
 from rltui.core.metrics.names import CONCEPTS, concept_of, find
 from rltui.core.metrics.selection import full_name
@@ -53,6 +53,12 @@ _OF_STATUS = ("step", "reward", "max_steps")
 """Figures that the status has."""
 
 
+class EndReason(Value, kw_only=False):
+    code: str
+    """A `WaitEnd`; of the queue also `queue`."""
+    text: str
+
+
 class WaitEvent(Value, omit_defaults=True):
     """An event since the wait began."""
 
@@ -68,8 +74,7 @@ class WaitAnswer(Value):
 
     reached: bool
     until: str
-    reason: Reason
-    """Its code is a `WaitEnd`."""
+    reason: EndReason
     run: str
     state: RunState | None = None
     step: int | None = None
@@ -121,7 +126,7 @@ async def wait_until(
     _check_names(condition, watches)
     if since is not None:
         _go_back(watches, since)
-    watch, reason = watches[0], Reason("timeout", f"not reached within {timeout_s or 0:g} s")
+    watch, reason = watches[0], EndReason("timeout", f"not reached within {timeout_s or 0:g} s")
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             watch, reason = await _first_end(watches)
@@ -133,7 +138,7 @@ class QueueAnswer(Value):
 
     reached: bool
     until: str = "ended"
-    reason: Reason
+    reason: EndReason
     runs: tuple[dict[str, Any], ...] = ()
     """Of each entry, in their order: `run`, `state`, `step`, `reward`."""
     waited_s: float = 0.0
@@ -141,18 +146,18 @@ class QueueAnswer(Value):
 
 async def wait_for_entries(
     ids: Sequence[str], *, timeout_s: float | None = None
-) -> tuple[Reason, tuple[QueueEntry, ...]]:
+) -> tuple[EndReason, tuple[QueueEntry, ...]]:
     """Return once all of these entries of the queue have ended, or it is paused and none runs; with those
     that are still listed.
     """
-    reason = Reason("timeout", f"not ended within {timeout_s or 0:g} s")
+    reason = EndReason("timeout", f"not ended within {timeout_s or 0:g} s")
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             reason = await _end_of_entries(ids)
     return reason, tuple(entry for entry in read_queue().entries if entry.id in ids)
 
 
-async def _end_of_entries(ids: Sequence[str]) -> Reason:
+async def _end_of_entries(ids: Sequence[str]) -> EndReason:
     before: object = ...
     while True:
         now = file_fingerprint(paths.queue_file())
@@ -165,12 +170,12 @@ async def _end_of_entries(ids: Sequence[str]) -> Reason:
         if not pending:
             failed = [entry.name for entry in entries if RUN_STATES[entry.state].is_failure]
             text = f"failed: {join_words(failed)}" if failed else "all have ended"
-            return Reason("run_failed" if failed else "reached", text)
+            return EndReason("run_failed" if failed else "reached", text)
         if queue.paused and all(entry.state == "queued" for entry in pending):
-            return Reason("queue", f"the queue is paused, and {len(pending)} would wait on")
+            return EndReason("queue", f"the queue is paused, and {len(pending)} would wait on")
 
 
-async def _first_end(watches: Sequence[_RunWatch]) -> tuple[_RunWatch, Reason]:
+async def _first_end(watches: Sequence[_RunWatch]) -> tuple[_RunWatch, EndReason]:
     """The first run that ends the wait. One that can no longer meet the condition does if it is the last."""
     remaining = {asyncio.create_task(watch.run()) for watch in watches}
     try:
@@ -252,7 +257,7 @@ class _RunWatch:
     def _journal(self) -> list[dict[str, Any]]:
         return [] if self._record is None else [*read_entries(self._record.control.journal_file)]
 
-    def answer(self, reason: Reason, waited_s: float) -> WaitAnswer:
+    def answer(self, reason: EndReason, waited_s: float) -> WaitAnswer:
         status, entries = self._status, list(self._entries.values())
         events = tuple(_event(entry) for entry in entries[-_MOST_EVENTS:])
         return WaitAnswer(
@@ -271,7 +276,7 @@ class _RunWatch:
 
     # --- following ------------------------------------------------------------------------------------------
 
-    async def run(self) -> tuple[_RunWatch, Reason]:
+    async def run(self) -> tuple[_RunWatch, EndReason]:
         before: object = ...
         while True:
             now = self._fingerprint()
@@ -296,14 +301,14 @@ class _RunWatch:
             files.append(proposals_file(self._record.control.path))
         return [*map(file_fingerprint, files)]
 
-    def _removed(self) -> Reason | None:
+    def _removed(self) -> EndReason | None:
         """The end of a run that the queue will not make any more."""
         entry = read_queue().entry(self._entry)
         if entry is not None and entry.is_open:
             return None
         is_failure = entry is not None and RUN_STATES[entry.state].is_failure
         text = "it was removed from the queue" if entry is None else f"{entry.state}: {entry.why}"
-        return Reason("run_failed" if is_failure else "run_ended", truncate(text, _EVENT_CHARS))
+        return EndReason("run_failed" if is_failure else "run_ended", truncate(text, _EVENT_CHARS))
 
     def _connect(self, record: ExperimentRecord) -> bool:
         """True if it has a supervisor, also one that was just started to adopt what lives; else its status is
@@ -316,7 +321,7 @@ class _RunWatch:
         self._status = _read_status(record) if connection is None else Status.from_plain(connection)
         return False
 
-    async def _follow(self, record: ExperimentRecord) -> Reason | None:
+    async def _follow(self, record: ExperimentRecord) -> EndReason | None:
         """Follow its supervisor; `None` if another took over, or the run was shut down."""
         try:
             async for event in SupervisorClient(record, may_start=False).events():
@@ -338,7 +343,7 @@ class _RunWatch:
             if time.monotonic() > until:
                 self._status = await asyncio.to_thread(_read_status, record)
                 self._catch_up()
-                died = Reason("supervisor_gone", "the supervisor ended; the components keep running")
+                died = EndReason("supervisor_gone", "the supervisor ended; the components keep running")
                 return died if self._status.alive else self._judge()
             await asyncio.sleep(_RETRY_S)
         return None
@@ -355,13 +360,13 @@ class _RunWatch:
 
     # --- judging --------------------------------------------------------------------------------------------
 
-    def _judge(self) -> Reason | None:
+    def _judge(self) -> EndReason | None:
         """Why the wait ends now; `None` while it goes on."""
         status = self._status
         if status is None:
             return None
         if terms := self._condition.met(self._holds):
-            return Reason("reached", join_words([self._words(term) for term in terms]))
+            return EndReason("reached", join_words([self._words(term) for term in terms]))
         badge = RUN_STATES[status.state]
         asked = {term.subject for term in self._condition.terms if term.name == "proposal"}
         is_asked = any(item.id in asked and item.state == "open" for item in self.proposals())
@@ -372,7 +377,7 @@ class _RunWatch:
             text += f" ({truncate(status.reason.text, _EVENT_CHARS)})"
         if status.step is not None:
             text += f" at step {status.step}"
-        return Reason("run_failed" if badge.is_failure else "run_ended", text)
+        return EndReason("run_failed" if badge.is_failure else "run_ended", text)
 
     def _holds(self, term: Term) -> bool:
         assert self._status is not None

@@ -175,19 +175,19 @@ _ENVIRONMENT: tuple[FailurePattern, ...] = (
         "F_PORT",
         r"\[Errno 98\] (?:Address already in use|error while attempting to bind on address)[^\n]*?"
         r"[:,] ?(?P<port>\d{2,5})\b",
-        "port {port} is in use by another process; end that process, or change the port",
+        "port {port} is in use by another process; change the port, or end that process if it is yours",
         code="port_taken",
     ),
     FailurePattern(
         "F_PORT_TORCH",
         r"failed to listen on any local network address\.[^\n]*?\bport: (?P<port>\d+)[^\n]*EADDRINUSE",
-        "port {port} is in use by another process; end that process, or change the port",
+        "port {port} is in use by another process; change the port, or end that process if it is yours",
         code="port_taken",
     ),
     FailurePattern(
         "F_PORT_ANY",
         r"\[Errno 98\]|EADDRINUSE|[Aa]ddress already in use",
-        "its port is in use by another process; end that process, or change the port",
+        "its port is in use by another process; change the port, or end that process if it is yours",
         weight=Confidence.BROAD,
         code="port_taken",
     ),

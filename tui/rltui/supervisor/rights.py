@@ -223,7 +223,8 @@ def _effect(verb: str, plan: Plan | None, params: Mapping[str, Any]) -> str:
     others = [("restart", restarted)] if restarted else []
     others += [("stop", [name for name in plan.stop if name not in restarted])]
     others += [("start", [name for name in plan.start if name not in restarted])]
-    steps = [f"{verb} {join_words(names)}" for verb, names in others if names]
+    begin = " from the beginning" if request.resume == "scratch" else ""
+    steps = [f"{verb} {join_words(names)}{'' if verb == 'stop' else begin}" for verb, names in others if names]
     lost = lost_text(plan.lost)
     effects = [*plan.written, *steps, *([f"lose {lost}"] if lost else [])]
     for name, value in request.given.items():

@@ -294,7 +294,12 @@ class BaseScreen(NotifyingScreen[None]):
         self.work(self._pause_agents())
 
     async def _pause_agents(self) -> None:
-        self.notify(await asyncio.to_thread(self.app_state.runs.pause_agents), markup=False)
+        paused = await asyncio.to_thread(self.app_state.runs.pause_agents)
+        self.show_pause(paused)
+        self.notify(paused or "agents have their rights again", markup=False)
+
+    def show_pause(self, text: str) -> None:
+        """Show who has paused agents, empty for nobody, where the screen has a place for it."""
 
     # what is under the cursor, and what was said
 

@@ -15,7 +15,7 @@ from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, list
 from rltui.cli.choosing import Target, choose, separate_words, show_runs
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
-from rltui.cli.output import print_json, print_outcome, print_rows
+from rltui.cli.output import print_json, print_outcome, print_rows, without_empty
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch
@@ -113,9 +113,8 @@ def _list(arguments: Arguments, target: Target) -> int:
     shown = [*_matching(entries, event_filter, period, first)]
     if not arguments.follow:
         if arguments.json:
-            print_rows(
-                arguments, "events", [*map(_as_json, shown)], head={"cursor": str(cursor)}, keeps_last=True
-            )
+            documents, head = [*map(_as_json, shown)], {"cursor": str(cursor)}
+            print_rows(arguments, "events", documents, head=head, keeps_last=True, is_sparse=True)
         else:
             newest = deque(shown, arguments.limit)
             rows = (row for entry in newest for row in _rows(entry, is_brief=arguments.brief))
@@ -128,7 +127,7 @@ def _list(arguments: Arguments, target: Target) -> int:
             deque(shown, arguments.limit), _matching(_new_entries(record), event_filter, period)
         ):
             if arguments.json:
-                print_json(_as_json(entry))
+                print_json(without_empty(_as_json(entry)))
             else:
                 lines = table_lines(shapes, _rows(entry, is_brief=arguments.brief), width=width)
                 print("\n".join(lines), flush=True)
@@ -137,6 +136,8 @@ def _list(arguments: Arguments, target: Target) -> int:
 
 def _as_json(entry: dict[str, Any]) -> dict[str, Any]:
     """The entry; of a note, whose text anybody may have written, that lies below `untrusted`."""
+    if isinstance(by := entry.get("by"), dict):
+        entry = {**entry, "by": without_empty(by)}
     if entry["kind"] != "note":
         return entry
     others = {key: value for key, value in entry.items() if key != "text"}

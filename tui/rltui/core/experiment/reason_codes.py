@@ -44,7 +44,7 @@ _ERRORS: Mapping[str, ReasonCode] = {
     "cursor_lost": ReasonCode("the place that --since names is not there", "ask without --since once"),
     "file_changed": ReasonCode("a config file has changed since it was read", "read it again, then repeat"),
     "port_taken": ReasonCode(
-        "another process uses the port", "end that process, or change the port", hints.RESTART_KILLED, True
+        "another process uses the port", "choose another port in the config, then", hints.RESTART_KILLED, True
     ),
     "server_unusable": ReasonCode(
         "a server of another party is missing, down, or not the right one", "read the text", from_edit=True
@@ -52,6 +52,7 @@ _ERRORS: Mapping[str, ReasonCode] = {
     "gpu_memory": ReasonCode("too little GPU memory may be free", "list its holders", hints.GPUS, True),
     "name_taken": ReasonCode("another run has the name or the folder", "choose another with -n and -o"),
     "not_allowed": ReasonCode("an agent may not do that", "do what the hint allows", hints.AGENTS),
+    "paused": ReasonCode("a person has paused all agents", "only look, until they are resumed", hints.AGENTS),
     "needs_person": ReasonCode("an agent may only propose that", "wait until a person has accepted it"),
     "over_budget": ReasonCode("an agent has used up its GPU hours or disk", "end trials, or ask a person"),
     "busy": ReasonCode("another request is in progress", "wait, then repeat", hints.STATUS),

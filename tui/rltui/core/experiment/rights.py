@@ -102,6 +102,7 @@ class Granted:
     level: Level
     source: str = "[agents] rights"
     """What the level comes from, in words: a pause, the run itself, settings that cannot be read."""
+    is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ class Permission(StrEnum):
 class Judgement:
     permission: Permission
     code: str = ""
-    """Reason code: `not_allowed`, `over_budget`, `needs_person`."""
+    """Reason code: `not_allowed`, `paused`, `over_budget`, `needs_person`."""
     text: str = ""
     """The rule that it breaks, in words."""
     allowed: str = ""
@@ -162,9 +163,8 @@ def decide(granted: Granted, actor: Actor, act: Act, counts: Counts = Counts()) 
     if act.verb in _PERSONAL:
         return _refused(f"{act.verb} is for persons, not for agents", "ask the person who runs this machine")
     if granted.level == "look":
-        return _refused(
-            f"agents may only look ({granted.source})", "status, logs, metrics, events, why, wait"
-        )
+        text, allowed = f"agents may only look ({granted.source})", "status, logs, metrics, events, why, wait"
+        return _refused(text, allowed, "paused" if granted.is_paused else "not_allowed")
     if not _fits(act.verb, rights.verbs):
         return _refused(f"agents may not {act.verb} ([agents] verbs)", _listed(rights.verbs))
     if act.run and not _fits(act.run, rights.runs):

@@ -256,8 +256,8 @@ _NO_METRICS_PORT = r"[Ff]ailed to install Prometheus metrics exporter[^\n]{0,200
 def _router_metrics(groups: Groups) -> str:
     port = int(groups["port"])
     return (
-        f"port {port + ROUTER_METRICS_ABOVE}, of the router's metrics, is in use by another process; end"
-        f" that process, or change inference.server.port ({port})"
+        f"port {port + ROUTER_METRICS_ABOVE}, of the router's metrics, is in use by another process; change"
+        f" inference.server.port ({port}), or end that process if it is yours"
     )
 
 
@@ -300,7 +300,7 @@ FAILURES: tuple[FailurePattern, ...] = (
         "F_PRIME_ROUTER_METRICS_ANY",
         _NO_METRICS_PORT,
         f"the port of the router's metrics, inference.server.port + {ROUTER_METRICS_ABOVE}, is in use by"
-        " another process; end that process, or change inference.server.port",
+        " another process; change inference.server.port, or end that process if it is yours",
         code="port_taken",
     ),
     FailurePattern(

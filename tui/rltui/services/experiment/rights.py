@@ -63,7 +63,7 @@ def granted(control: Path | None = None, *, accepted_by: str = "") -> Granted:
     """
     rights, fault = _rights_of_settings()
     if paused := pause_text():
-        return Granted(rights, "look", paused)
+        return Granted(rights, "look", paused, is_paused=True)
     if fault:
         return Granted(rights, "look", fault)
     level: Level = rights.rights

@@ -208,6 +208,10 @@ class Overview(BaseScreen):
         panels.body.show_gpus()
         panels.focus_first()
 
+    def show_pause(self, text: str) -> None:
+        if self.status is not None:
+            self.status = self.status.replace(agents_paused=text)
+
     def watch_status(self, previous: Status | None, status: Status | None) -> None:
         if status is None:
             return
