@@ -25,6 +25,8 @@ AGE = re.compile(r"⚠ \S+ old([^─\n]*)─*")
 """With the border behind it, whose length depends on the digits."""
 STORE = re.compile(r"metrics@[0-9a-f]{8}")
 """The id of a store of metrics that was made of the recorded files."""
+NEWEST_EVENT = re.compile(r"events@[0-9a-f]+\.[0-9a-f]+")
+"""In the shared box it may be of a supervisor that the plan of another test has started."""
 OUTSIDE = ("CUDA", "HF_")
 
 
@@ -61,6 +63,7 @@ class RecordedBox:
         wrapped = r"\s*".join(map(re.escape, str(self.root)))
         text = re.sub(wrapped, "BOX", text).replace(REPOSITORY, "REPOSITORY").replace(boot_identity(), BOOT)
         text = STORE.sub("metrics@STORE", AGE.sub(r"⚠ old\1─", ROOM.sub("0", text)))
+        text = NEWEST_EVENT.sub("events@NEWEST", text)
         return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
 
 

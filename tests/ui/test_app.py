@@ -692,4 +692,6 @@ async def test_the_line_of_a_pause_of_agents_is_there_and_gone_with_the_key(open
     async with open_app(FakeExperiment(running_status())) as pilot:
         for is_paused in (True, False):
             await press(pilot, "Z")
-            await until(pilot, lambda shown=is_paused: ("⏸ agents were paused" in screen_text(pilot)) is shown)
+            await until(
+                pilot, lambda shown=is_paused: ("⏸ agents were paused" in screen_text(pilot)) is shown
+            )

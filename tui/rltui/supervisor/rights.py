@@ -224,7 +224,9 @@ def _effect(verb: str, plan: Plan | None, params: Mapping[str, Any]) -> str:
     others += [("stop", [name for name in plan.stop if name not in restarted])]
     others += [("start", [name for name in plan.start if name not in restarted])]
     begin = " from the beginning" if request.resume == "scratch" else ""
-    steps = [f"{verb} {join_words(names)}{'' if verb == 'stop' else begin}" for verb, names in others if names]
+    steps = [
+        f"{verb} {join_words(names)}{'' if verb == 'stop' else begin}" for verb, names in others if names
+    ]
     lost = lost_text(plan.lost)
     effects = [*plan.written, *steps, *([f"lose {lost}"] if lost else [])]
     for name, value in request.given.items():

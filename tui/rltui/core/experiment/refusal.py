@@ -50,7 +50,11 @@ def refuse_blocked(plan: Plan) -> None:
     if all(problem.key in _OUTSIDE for problem in errors):
         lines = [problem.text for problem in errors]
         is_port = errors[0].key == "port"
-        hint = "choose another port in the config, or end that process if it is yours" if is_port else "nothing was started"
+        hint = (
+            "choose another port in the config, or end that process if it is yours"
+            if is_port
+            else "nothing was started"
+        )
         raise ConflictError(lines[0], details=lines[1:], hint=hint, code=errors[0].code)
     raise config_error(errors, "nothing was written or started")
 
