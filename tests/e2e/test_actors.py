@@ -33,18 +33,23 @@ def events(box: Box, *arguments: str) -> list[dict[str, Any]]:
     return list(box.json("events", "one", *arguments)["events"])
 
 
+def acts_of(box: Box, agent: str) -> set[tuple[str, str | None]]:
+    """Kind and component of what it did."""
+    return {(entry["kind"], entry.get("component")) for entry in events(box, "--by", agent)}
+
+
 def test_what_an_agent_did_and_what_followed(counters: Box) -> None:
     counters.json(*UP)
     assert events(counters, "--by", "agent") == []
     agent = as_agent(counters, "night-1")
     agent.json("set", "one", "max_steps=900", "--restart", "--yes")
+    retry_until(lambda: ("start", "trainer") in acts_of(counters, "night-1"))
     os.kill(counters.supervisor_pid(), signal.SIGKILL)
     counters.status()  # the next supervisor goes on with it
     counters.wait_for("trainer", "ready")
     assert counters.status()["agents"] == ["night-1"], "also for the next supervisor"
-    acts = {(entry["kind"], entry.get("component")) for entry in events(counters, "--by", "night-1")}
     of_trainer = {(kind, "trainer") for kind in ("stop", "exit", "start", "ready")}
-    assert acts >= {("edit", None), ("restart", None), *of_trainer}
+    assert acts_of(counters, "night-1") >= {("edit", None), ("restart", None), *of_trainer}
     supervisor = [entry for entry in events(counters) if entry["kind"] == "supervisor"]
     assert not any("by" in entry for entry in supervisor), "what a supervisor does by itself"
 
