@@ -28,10 +28,10 @@ from rltui.services.experiment.registry import find_experiment
 
 FREE = {
     "ACCOUNT", "AGE", "BUDGET", "COMMAND", "CONDITION", "CONTEXT", "ENV", "FILTER", "GLOB", "GPUS", "ID",
-    "ID|WORD", "JOBS", "KEY=VALUE", "KEY,…",
+    "JOBS", "KEY=VALUE", "KEY,…",
     "LIMIT", "NAME", "NAME='COMMAND'", "NAMESPACE", "NUMBER", "NUMBER|none", "OPTION", "PATTERN", "PID",
     "PLACE", "QOS", "REVISION", "RULE", "SECONDS", "STEP", "TEXT", "URL", "USER/NAME", "WHEN", "WORD",
-    "WHO", "WORDS", "look|propose|act|default",
+    "WORDS",
 }  # fmt: skip
 """Arguments of which nobody can say what they may be: numbers, texts, new names; files are the shell's."""
 
