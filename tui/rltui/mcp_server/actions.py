@@ -5,6 +5,7 @@ call, too.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from rltui.base.text import join_words
+from rltui.base.text import join_words, size_text
 from rltui.base.toml.values import typed_values
 from rltui.client.down import plan_down, shut_down, visited_supervisor
 from rltui.client.fork import plan_fork
@@ -33,7 +34,6 @@ from rltui.errors import ConfigError, UsageError
 from rltui.services.experiment.files import ExperimentRecord
 from rltui.services.runs.catalog import record_of
 from rltui.services.runs.observed import refuse_observed
-from rltui.views.checkpoint import prune_rows
 from rltui.views.plan import lost_text, plan_rows
 from rltui.views.run import fork_lines
 
@@ -146,17 +146,17 @@ def _request(record: ExperimentRecord, action: RequestedAction, args: PlanArgume
 
 
 def _effects(plan: Plan) -> dict[str, Any]:
-    """Fields of the answer that are not empty; of the diff only what changes."""
+    """Of the diff only what changes, without the spaces that align comments."""
     rows = plan_rows(plan.replace(stop=(), start=(), keep=(), lost=Lost(), reasons=()))
-    fields = {
+    changed = [line for line in plan.diff.splitlines() if line.startswith(("+", "-"))]
+    return {
         **plan.part("stop", "start", "keep"),
         "lose": lost_text(plan.lost),
-        "diff": "\n".join(line for line in plan.diff.splitlines() if line.startswith(("+", "-"))),
+        "diff": "\n".join(re.sub(" {2,}#", " #", line) for line in changed if not line.startswith("--- ")),
         "effects": [*_lines(rows)],
         "reasons": [*plan.reasons],
         "problems": [f"{problem.severity}: {problem.text}" for problem in plan.problems],
     }
-    return {name: value for name, value in fields.items() if value}
 
 
 def _lines(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -187,9 +187,14 @@ def _prune(record: ExperimentRecord, args: PlanArguments) -> Prepared:
     def execute() -> Iterable[str]:
         with visited_supervisor(record) as wire:
             pruned = wire.request(ExperimentApi.prune, retention, (*steps,))
-        return (f"deleted checkpoint {item.step}" for item in pruned.delete)
+        yield f"deleted checkpoints {join_words([str(item.step) for item in pruned.delete])}"
 
-    effects = {"effects": [*_lines(prune_rows(plan))]}
+    effects = {
+        "delete": steps,
+        "incomplete": [item.step for item in plan.delete if item.missing],
+        "free": size_text(plan.frees_bytes),
+        "keep": {str(item.step): item.why for item in plan.keep},
+    }
     return Prepared(effects, {"delete": steps}, execute, is_blocked=plan.is_empty)
 
 

@@ -31,6 +31,7 @@ from rltui.core.runs.verdict import Ground, verdict_of
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import WRITERS
 from rltui.mcp_server.actions import Document
+from rltui.mcp_server.answers import said
 from rltui.mcp_server.runs import all_runs, record_of, row_of
 from rltui.services.actor import actor
 from rltui.services.experiment.files import ExperimentRecord
@@ -118,7 +119,7 @@ def _side(record: ExperimentRecord, what: Side) -> Document:
 
 def _part(document: Mapping[str, Any], names: Iterable[str]) -> Document:
     """Those of the fields that say something."""
-    return {name: document[name] for name in names if document.get(name) not in (None, "", [], {}, False)}
+    return said({name: document.get(name) for name in names})
 
 
 def _spread(values: Sequence[Any], most: int) -> list[Any]:
@@ -178,7 +179,12 @@ def rollouts(
         indices = [index for index, is_match in zip(indices, matches, strict=True) if is_match]
     transcripts = [source.open(key, table[index]) for index in sort_samples(table, pick, indices)[:n]]
     samples = [_sample(transcript, _TEXT_CHARS // len(transcripts)) for transcript in transcripts]
-    return {"run": row.name, "step": key.step, "batch": asdict(BatchSummary.of(table)), "samples": samples}
+    return {
+        "run": row.name,
+        "step": key.step,
+        "batch": _rounded(asdict(BatchSummary.of(table))),
+        "samples": samples,
+    }
 
 
 def _sample(transcript: Transcript, most: int) -> Document:
@@ -189,7 +195,14 @@ def _sample(transcript: Transcript, most: int) -> Document:
     texts = [(message.role, message.text or message.reasoning) for message in messages]
     texts += [*transcript.facts, *(("error", error) for error in transcript.errors)]
     figures = {"reward": sample.reward, "output_tokens": sample.output_tokens, "ended": sample.stop}
-    return {**figures, "untrusted": [[name, _cut(text, most // len(texts))] for name, text in texts]}
+    return {
+        **_rounded(figures),
+        "untrusted": [[name, _cut(text, most // len(texts))] for name, text in texts],
+    }
+
+
+def _rounded(figures: Document) -> Document:
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
 
 
 def _cut(text: str, most: int) -> str:
@@ -219,9 +232,9 @@ def why(run: str = "", component: str | None = None) -> Document:
     except UsageError as error:
         with suppress(UsageError):
             if run:
-                return explain_entry(run).to_plain()
+                return said(explain_entry(run).to_plain())
         raise error
-    return explain(record, component).to_plain()
+    return said(explain(record, component).to_plain())
 
 
 def bench(name: str) -> Document:
