@@ -84,8 +84,8 @@ def hostile_start(case: Case) -> None:
 
 def it_trains(case: Case) -> None:
     one = case.town.one
+    retry_until(lambda: one.pids().keys() == {"inference", "orchestrator", "trainer"}, timeout_s=120)
     assert one.step() >= 10
-    assert one.pids().keys() == {"inference", "orchestrator", "trainer"}
     assert all(0 <= reward <= 1 for reward in one.rewards().values())
     now = one.step()
     case.town.until_step(now + 1)
@@ -254,13 +254,16 @@ def hostile_killed(case: Case) -> None:
 
 def restart_set_only(case: Case) -> None:
     one = case.town.one
-    retry_until(lambda: len(one.pids()) == 3, timeout_s=60)
     assert sha(case.town.config) == case.before["sha"]
+
+    def started() -> set[str]:
+        rows = one.journal(case.before["journal"])
+        return {entry["component"] for entry in rows if entry["kind"] == "start"}
+
+    retry_until(lambda: started() >= {"orchestrator", "trainer"}, timeout_s=120)
+    retry_until(lambda: len(one.pids()) == 3, timeout_s=120)
+    assert started() == {"orchestrator", "trainer"}
     assert one.pids()["inference"] == case.before["inference"]
-    started = {
-        entry["component"] for entry in one.journal(case.before["journal"]) if entry["kind"] == "start"
-    }
-    assert started == {"orchestrator", "trainer"}
 
 
 def can_go_on(case: Case) -> None:

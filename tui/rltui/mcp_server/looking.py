@@ -193,7 +193,8 @@ def _sample(transcript: Transcript, most: int) -> Document:
         -3:
     ]
     texts = [(message.role, message.text or message.reasoning) for message in messages]
-    texts += [*transcript.facts, *(("error", error) for error in transcript.errors)]
+    facts = [fact for fact in transcript.facts if fact[0] != "step"]  # which the batch has
+    texts += [*facts, *(("error", error) for error in transcript.errors)]
     figures = {"reward": sample.reward, "output_tokens": sample.output_tokens, "ended": sample.stop}
     return {
         **_rounded(figures),

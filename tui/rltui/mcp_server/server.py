@@ -18,7 +18,7 @@ from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.actor_names import clean_name
 from rltui.errors import RltuiError
 from rltui.mcp_server import acting, looking
-from rltui.mcp_server.answers import fitted
+from rltui.mcp_server.answers import fitted, said
 from rltui.services.actor import acting_as, user_name, witnessed
 
 INSTRUCTIONS = """\
@@ -78,7 +78,7 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
             else:
                 document = await asyncio.to_thread(partial(function, **arguments))
         except RltuiError as error:
-            document, is_refused = {"error": error.to_plain()}, True
+            document, is_refused = {"error": said(error.to_plain())}, True
         text, content = fitted(document)
         return CallToolResult(
             content=[TextContent(text=text)], structured_content=content, is_error=is_refused
