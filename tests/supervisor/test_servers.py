@@ -270,6 +270,7 @@ async def test_an_address_of_this_machine_means_another_where_the_jobs_run_elsew
     assert box.servers.start_blocker("trainer") is None
 
 
+@pytest.mark.usefixtures("own_user")  # in which no other run makes the command name this one
 async def test_the_end_of_a_teacher_is_told_and_its_return(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONE_KEY", KEY)
     with serving(Api) as api:
