@@ -43,7 +43,7 @@ def swept(box: Box, free_port: int) -> Box:
 
 
 def runs(box: Box, *arguments: str) -> list[dict[str, Any]]:
-    return list(box.json("runs", *arguments)["runs"])
+    return list(box.json("runs", *arguments, "--full")["runs"])
 
 
 def content(folder: Path) -> dict[str, bytes]:
