@@ -45,7 +45,7 @@ class Appearance(NamedTuple):
 
 
 def reason_of(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """Why somebody acts, in their own words (empty: they do not say), and the other words of a command line.
+    """Take `--reason` out of a command line: the reason (empty: none was given), and the other words.
 
     Raises:
         UsageError: where nothing follows `--reason`.

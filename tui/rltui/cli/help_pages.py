@@ -13,7 +13,7 @@ from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, Com
 from rltui.views.experiment import exit_code
 
 _ANY = {"name": "RUN", "component": "COMPONENT", "components": ["COMPONENT"], "lines": None}
-"""What the commands of a table of reasons are about."""
+"""Values for the commands in a table of reasons."""
 
 
 def topics() -> dict[str, str]:

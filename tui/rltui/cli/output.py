@@ -130,7 +130,7 @@ def with_fields(rows: list[Any], fields: Sequence[str] | None) -> list[Any]:
 
 
 def without_empty(row: Mapping[str, object]) -> dict[str, object]:
-    """Its fields that have a value: no null, no empty text, list or table."""
+    """Return its fields that have a value: no null, no empty text, list or table."""
     return {name: value for name, value in row.items() if value not in (None, "", [], {})}
 
 

@@ -23,7 +23,7 @@ from rltui.services.runs.queue_file import read_queue
 
 
 class AgentUse(Value):
-    """What one agent has on this machine now."""
+    """The runs and restarts of one agent on this machine now."""
 
     name: str
     runs: int = 0
@@ -31,7 +31,7 @@ class AgentUse(Value):
     trials: int = 0
     """Its runs in the queue, waiting or running."""
     restarts: int = 0
-    """In the last hour."""
+    """Number of its restarts in the last hour."""
 
 
 class ProposalOfRun(Value):
@@ -63,7 +63,7 @@ class UserBudget(Value):
     name: str
     gpu_hours: float
     left_hours: float | None = None
-    """Of an agent, if the settings limit it."""
+    """The hours that an agent has left, if the settings limit it."""
     runs: tuple[RunUse, ...] = ()
     """The runs that it used GPUs for, those of most hours first."""
 
@@ -100,7 +100,7 @@ def budget() -> BudgetReport:
 
 
 def report(*, answered: bool = False) -> AgentsReport:
-    """Blocking."""
+    """Report the rights of agents, their use and their proposals. Blocking."""
     rights, queue = granted(), read_queue()
     uses: dict[str, Counts] = uses_now(rights.rights, queue)
     return AgentsReport(

@@ -112,7 +112,7 @@ async def _end(record: ExperimentRecord) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What an experiment that lives has outside its folder."""
+    """The processes, session and ports that a living experiment has outside its folder."""
 
     record: ExperimentRecord
     processes: frozenset[ProcessId]
@@ -128,7 +128,7 @@ class Footprint:
         return cls(record, frozenset(members), frozenset(port for found in by_pid.values() for port in found))
 
     def left(self) -> list[str]:
-        """What of it is still there, in words. A port that another process has taken meanwhile is not."""
+        """Name what is still there. A port that another process has taken meanwhile is not."""
         from rltui.services.tmux import TmuxHost
 
         orphans = ExperimentReader(self.record).orphans()

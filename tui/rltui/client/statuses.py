@@ -30,7 +30,7 @@ _LIST_TIMEOUT_S = 1.0
 
 
 def rows_of(records: Sequence[ExperimentRecord | BrokenExperiment]) -> list[dict[str, Any]]:
-    """Their statuses, in that order. Several are waited for at once: a supervisor has other things to do."""
+    """Read their statuses, in that order, several at once: a supervisor has other things to do."""
     rows: list[dict[str, Any] | Exception] = [{}] * len(records)
     todo = iter([*enumerate(records)])
 
@@ -74,7 +74,7 @@ def row_of(
 
 
 def brief(record: ExperimentRecord, status: Mapping[str, Any]) -> dict[str, Any]:
-    """What says how a run is doing, in at most 1 kB, for who asks often. `status`: its row."""
+    """Shorten a status to at most 1 kB, for programs that ask often. `status`: the row of the run."""
     from rltui.services.experiment.journal import newest_entries  # logging takes 15 ms
 
     entries = newest_entries(record.control.journal_file)

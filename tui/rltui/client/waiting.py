@@ -140,7 +140,7 @@ class QueueAnswer(Value):
     until: str = "ended"
     reason: EndReason
     runs: tuple[dict[str, Any], ...] = ()
-    """Of each entry, in their order: `run`, `state`, `step`, `reward`."""
+    """`run`, `state`, `step` and `reward` of each entry, in their order."""
     waited_s: float = 0.0
 
 
@@ -242,7 +242,7 @@ class _RunWatch:
         entries = self._journal()
         self._start = cursor_of(entries[-1]) if entries else Cursor("events")
         self._entries: dict[Cursor, Mapping[str, Any]] = {}
-        """Those after the start, oldest first."""
+        """Return the events after the start, oldest first."""
 
     def go_back(self, since: Moment | Cursor) -> None:
         """Let the events from there on count.
@@ -361,7 +361,7 @@ class _RunWatch:
     # --- judging --------------------------------------------------------------------------------------------
 
     def _judge(self) -> EndReason | None:
-        """Why the wait ends now; `None` while it goes on."""
+        """Return the reason why the wait ends now; `None` while it continues."""
         status = self._status
         if status is None:
             return None
@@ -422,7 +422,7 @@ class _RunWatch:
         return self._status.state in ("running", "stalled") and is_up and self._is_settled()
 
     def _words(self, term: Term) -> str:
-        """The term as it is true now: `reward>0.9: 0.912`."""
+        """Describe a term as it is true now: `reward>0.9: 0.912`."""
         if term.name == "proposal" and not term.sign:
             return f"{term.text} {self._answer(term.subject)}"
         value = self._figure(term.name) if term.sign else None

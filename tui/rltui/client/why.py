@@ -50,7 +50,7 @@ _DEAD_STATES = (ComponentState.FAILED, ComponentState.BACKOFF)
 
 
 def explain(record: ExperimentRecord, component: str | None = None) -> Why:
-    """Why the run, or its `component`, is in its state; of a run, the worst that can be said of its parts.
+    """Explain the state of the run, or of its `component`; of a run, by the worst state of its parts.
 
     Raises:
         UsageError: if it has no such component.
@@ -73,7 +73,7 @@ def explain(record: ExperimentRecord, component: str | None = None) -> Why:
 
 
 def explain_entry(name: str) -> Why:
-    """Why the entry of the queue of that name or id has its state, if its run does not exist yet.
+    """Explain the state of the queue entry of that name or id, if its run does not exist yet.
 
     Raises:
         UsageError: if there is none.
@@ -90,7 +90,7 @@ class _Explainer:
         self._name = name_if_needed(record.name)
 
     def of_run(self) -> Why:
-        """Of its first failed or silent component; of its worst health issue; else of the run itself."""
+        """Explain its first failed or silent component, else its worst health issue, else the run itself."""
         status = self._status
         parts = {part.id: part for part in status.components}
         named = [parts[id_] for id_ in status.reason.components if id_ in parts]
@@ -210,7 +210,7 @@ class _Explainer:
         return None
 
     def _with_edit(self, answer: Why, part: ComponentStatus) -> Why:
-        """`answer` with the newest edit if that may be the cause, else with what speaks against it."""
+        """Add the newest edit to `answer` if that may be the cause, else what speaks against it."""
         if self._newest_edit is None:
             return answer
         entry, record = self._newest_edit
@@ -223,7 +223,7 @@ class _Explainer:
         return answer.replace(todo="undo the edit", command=hints.UNDO_RESTART(name=self._name))
 
     def _objection(self, code: str, part: ComponentStatus, entry: JournalEntry, record: EditRecord) -> str:
-        """Why the edit cannot be the cause, or is unlikely to be; empty: it fits."""
+        """Say why the edit cannot be the cause, or is unlikely to be; empty: it fits."""
         row, attempt = REASON_CODES.get(code, ReasonCode("")), self._attempt(part)
         if not row.from_edit:
             return f"{row.text or code}"

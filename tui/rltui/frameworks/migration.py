@@ -70,7 +70,7 @@ class Migration:
     releases: tuple[ConfigRelease, ...]
     """The generations, oldest first."""
     find: Callable[[str], ConfigRelease | None]
-    """By a name or a date."""
+    """Find a release by a name or a date."""
     roles: Callable[[Parsed], tuple[str, ...] | None]
     """The role of each of some files; `None` if one is none of this framework's."""
     source: Callable[[Sequence[ConfigFile]], ConfigRelease]

@@ -1,6 +1,4 @@
-"""What each action of the tool `plan` would do now, and how it is done: by what the command line and the TUI
-call, too.
-"""
+"""Plans and carries out each action of the tool `plan`, by what the command line and the TUI call, too."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ from rltui.views.run import fork_lines
 RequestedAction = Literal["set", "undo", "start", "stop", "restart"]
 Action = Literal[RequestedAction, "down", "prune", "fork", "sweep"]
 Document = dict[str, Any]
-"""What a tool answers."""
+"""The answer of a tool."""
 _MOST_IN_SWEEP = 32
 
 
@@ -67,7 +65,7 @@ class Prepared:
     effects: Any
     """Fields of the answer."""
     state: Mapping[str, Any]
-    """What must be the same when it is executed."""
+    """State that must be the same when it is executed."""
     execute: Callable[[], Iterable[str]]
     """Does it. Returns what was done, or has begun, in words."""
     newest_checkpoint: int | None = None
@@ -146,7 +144,7 @@ def _request(record: ExperimentRecord, action: RequestedAction, args: PlanArgume
 
 
 def _effects(plan: Plan) -> dict[str, Any]:
-    """Of the diff only what changes, without the spaces that align comments."""
+    """Keep only the changed lines of the diff, without the spaces that align comments."""
     rows = plan_rows(plan.replace(stop=(), start=(), keep=(), lost=Lost(), reasons=()))
     changed = [line for line in plan.diff.splitlines() if line.startswith(("+", "-"))]
     return {

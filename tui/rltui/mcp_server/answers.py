@@ -15,7 +15,7 @@ _SHORT = 200
 
 
 def said(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Its fields that say something, and theirs."""
+    """Return its fields that are not empty, and likewise of tables within."""
     fields = {name: said(value) if isinstance(value, dict) else value for name, value in document.items()}
     return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
 

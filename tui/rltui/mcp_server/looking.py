@@ -44,7 +44,7 @@ from rltui.views.bench import ledger_rows
 
 _MOST_LISTED, _MOST_VALUES = 20, 200
 _TEXT_CHARS = 3000
-"""Characters of the texts of all rollouts together, each cut alike."""
+"""Number of characters of the texts of all rollouts together, each cut alike."""
 _READ_S = 1.0
 
 
@@ -118,7 +118,7 @@ def _side(record: ExperimentRecord, what: Side) -> Document:
 
 
 def _part(document: Mapping[str, Any], names: Iterable[str]) -> Document:
-    """Those of the fields that say something."""
+    """Keep the fields that are not empty."""
     return said({name: document.get(name) for name in names})
 
 

@@ -25,11 +25,11 @@ class PlannedAct(Value, array_like=True):
     """Id of the run."""
     action: Action
     args: dict[str, Any]
-    """Those of its `PlanArguments` that are given."""
+    """The given ones of its `PlanArguments`."""
     state: str
     """Digest of what must be as it was."""
     newest: int | None = None
-    """`Prepared.newest_checkpoint`: one that is newer by then is as good."""
+    """Step of the newest checkpoint (`Prepared.newest_checkpoint`): one that is newer by then is as good."""
 
     @property
     def arguments(self) -> PlanArguments:

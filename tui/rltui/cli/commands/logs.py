@@ -180,7 +180,7 @@ def _started_at(record: ExperimentRecord, path: Path) -> float:
 
 
 def _omitted(path: Path) -> str:
-    """What to say of a log of which only the last lines are printed; empty where these are all."""
+    """Say that only the last lines of a log are printed; empty where these are all."""
     if len(deque(tail_lines(path, _DEFAULT_LINES + 1))) <= _DEFAULT_LINES:
         return ""
     all_of_it = f"{_size(path.stat().st_size)}; --full prints all (or --limit, --grep, --level)"

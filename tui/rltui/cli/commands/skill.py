@@ -15,7 +15,7 @@ from rltui.core.experiment.reason_codes import GROUPS
 from rltui.services.own_files import write_atomically
 
 NAME = "rltui"
-"""Of the skill, and so of its folder."""
+"""The name of the skill, and so of its folder."""
 FOLDER = ".agents/skills"
 _TEMPLATE = Path(__file__).parents[1] / "skill.md"
 _REASONS = ("errors and refusals", "ends of a wait")

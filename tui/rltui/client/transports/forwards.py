@@ -67,7 +67,7 @@ class Forwards:
         return None
 
     def close(self) -> None:
-        """For good; who still waits for a port gets none."""
+        """Close all for good; whoever still waits for a port gets none."""
         self._closing.set()
         with self._lock:
             programs, self._programs = self._programs, {}

@@ -24,7 +24,7 @@ class Actor(Value):
     ssh: str = ""
     """Address that an ssh session came from; empty: none."""
     reason: str = ""
-    """Why it acts, in its own words, from `--reason`."""
+    """The reason that it gave with `--reason`."""
 
     @property
     def is_agent(self) -> bool:
@@ -38,7 +38,7 @@ class Actor(Value):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As a file has it."""
+        """The actor as a file has it."""
         return self.part(*self.__struct_fields__)
 
     @property

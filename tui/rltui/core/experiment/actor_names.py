@@ -42,7 +42,7 @@ def marked_name(environments: Iterable[Mapping[str, str]]) -> str:
 
 
 def actor_text(fields: Mapping[str, Any]) -> str:
-    """`agent night-1 (ada, pid 4711)`; of a person `ada, pid 4711 on pts/3 from 10.0.0.5`.
+    """Describe an actor: `agent night-1 (ada, pid 4711)`; a person: `ada, pid 4711 on pts/3 from 10.0.0.5`.
 
     `fields`: those of an `Actor`, or what a file has in their place.
     """
@@ -55,7 +55,7 @@ def actor_text(fields: Mapping[str, Any]) -> str:
 
 
 def actor_name(fields: Mapping[str, Any]) -> str:
-    """`agent night-1`, or the name that a person goes by."""
+    """Name an actor: `agent night-1`, or the name that a person goes by."""
     if fields.get("kind") == "agent":
         return f"agent {fields.get('name')}"
     return str(fields.get("name") or fields.get("user"))

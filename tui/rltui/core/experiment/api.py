@@ -311,9 +311,9 @@ class Status(Value):
     agents: tuple[str, ...] = ()
     """Names of the agents at work on it: connected, or with an act in the last 15 minutes."""
     proposals: tuple[AgentProposal, ...] = ()
-    """Those of agents that wait for a person, oldest first."""
+    """Proposals of agents that wait for a person, oldest first."""
     agents_paused: str = ""
-    """Who has paused the agents of this machine, and when, in words; empty: nobody has."""
+    """Says who has paused the agents of this machine, and when; empty: nobody has."""
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -495,7 +495,7 @@ class AgentProposal(Value):
     method: str = "execute"
     """The question to the supervisor that it is."""
     params: dict[str, Any] = field(default_factory=dict)
-    """Its arguments; nobody is shown them, as they may hold keys."""
+    """Its arguments, which are shown to nobody, as they may hold keys."""
     plan: Plan | None = None
     """Effects by now, of an `execute`."""
     was_alive: bool = False

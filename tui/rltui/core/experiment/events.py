@@ -39,7 +39,7 @@ def first_line(text: str) -> str:
 
 
 def author(entry: Mapping[str, Any]) -> str:
-    """Who made an entry of the file, in words: `ada, pid 4711`, `agent night-1`; empty if nobody is known."""
+    """Describe the author of an entry of the file: `ada, pid 4711`, `agent night-1`; empty: unknown."""
     if isinstance(by := entry.get("by"), dict):
         return actor_name(by) if by.get("kind") == "agent" else actor_text(by)
     by = entry_data(entry).get("by")  # entries of earlier versions have a text
@@ -47,7 +47,7 @@ def author(entry: Mapping[str, Any]) -> str:
 
 
 def author_and_time(entry: Mapping[str, Any], now: float) -> str:
-    """`agent night-1, 02:14`; with the date where that is not today's. Empty if nobody is known."""
+    """Name author and time: `agent night-1, 02:14`, with the date if it is not today's; empty: unknown."""
     name, at = author(entry), entry.get("at")
     if not name or not isinstance(at, int | float):
         return name
@@ -57,7 +57,7 @@ def author_and_time(entry: Mapping[str, Any], now: float) -> str:
 
 
 def author_name(entry: Mapping[str, Any]) -> str:
-    """As `author`, in a word or two: `ada`, `agent night-1`."""
+    """Name the author of an entry in a word or two: `ada`, `agent night-1`."""
     by = entry.get("by")
     return actor_name(by) if isinstance(by, dict) else author(entry).partition(",")[0]
 

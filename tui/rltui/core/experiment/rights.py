@@ -29,7 +29,7 @@ LEVELS: Mapping[Level, str] = {
 }
 """Level → its meaning, in words."""
 _PERSONAL: frozenset[Verb] = frozenset({"agents", "settings", "trust"})
-"""For persons alone, whatever the settings: they decide about the rights of agents."""
+"""Acts that are for people alone, whatever the settings: they decide about the rights of agents."""
 _HARMLESS: frozenset[Verb] = frozenset({"note", "label"})
 """Carried out where other acts are only proposed: they add words to a run."""
 _STARTING: frozenset[Verb] = frozenset({"start", "restart", "up", "rerun", "eval", "queue"})
@@ -101,7 +101,7 @@ class Granted:
     rights: Rights
     level: Level
     source: str = "[agents] rights"
-    """What the level comes from, in words: a pause, the run itself, settings that cannot be read."""
+    """The source of the level, in words: a pause, the run itself, settings that cannot be read."""
     is_paused: bool = False
 
 
@@ -124,12 +124,12 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one agent has on this machine now, without the act in question."""
+    """The use of this machine by one agent now, without the act in question."""
 
     runs: int = 0
     trials: int = 0
     restarts: int = 0
-    """In the last hour."""
+    """Number of its restarts in the last hour."""
     gpu_hours: float = 0.0
     disk_bytes: int = 0
 
@@ -149,14 +149,14 @@ class Judgement:
     text: str = ""
     """The rule that it breaks, in words."""
     allowed: str = ""
-    """What would be allowed, in words."""
+    """The acts or values that would be allowed, in words."""
 
 
 _ALLOWED = Judgement(Permission.ALLOW)
 
 
 def decide(granted: Granted, actor: Actor, act: Act, counts: Counts = Counts()) -> Judgement:
-    """Whether `actor` may do `act` at once, must propose it, or may not."""
+    """Decide whether `actor` may do `act` at once, must propose it, or may not."""
     if not actor.is_agent:
         return _ALLOWED
     rights = granted.rights
@@ -200,7 +200,7 @@ def _is_key(key: str, pattern: str) -> bool:
 
 
 def _outside(key: str, value: TomlValue, bounds: Mapping[str, tuple[float, float]]) -> str:
-    """Why a value is outside the bounds; empty if it is not. A list is outside if one item is."""
+    """Say why a value is outside the bounds; empty if it is not. A list is outside if one item is."""
     for pattern, (low, high) in bounds.items():
         if not _is_key(key, pattern):
             continue

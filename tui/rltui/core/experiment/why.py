@@ -1,4 +1,4 @@
-"""Why a run, a component or a queue entry is in its state, in one small answer: `rltui why --json`."""
+"""The explanation of the state of a run, a component or a queue entry: `rltui why --json`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Why(Value):
     reason: ExplainedReason
     edit: FittingEdit | None = None
     against: tuple[str, ...] = ()
-    """What speaks against the newest edit as the cause, in words."""
+    """Reasons against the newest edit as the cause, in words."""
     looked_at: tuple[str, ...] = ()
-    """For a run that is well: what was looked at."""
+    """The things that were looked at in a run that is well."""
     todo: str = ""
-    """What helps, in words."""
+    """Advice in words."""
     command: str = ""
     """One command that helps; empty: none is needed, or none helps."""

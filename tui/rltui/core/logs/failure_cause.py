@@ -68,7 +68,7 @@ class FailurePattern:
     """The message: a template of the named groups, or a function of them."""
     hopeless: bool = False
     code: str = "program_error"
-    """As `Cause.code`."""
+    """Reason code, as `Cause.code`."""
     weight: Confidence = Confidence.EXACT
     memory: Callable[[Groups], OutOfMemory] | None = None
     ends_well: bool = False

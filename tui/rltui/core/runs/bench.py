@@ -116,7 +116,7 @@ class BenchTrial(Value):
     edits: dict[str, str] = msgspec.field(default_factory=dict)
     """Knob name → value, on top of the trial that it is built on."""
     by: Actor
-    """Who added it, and the reason."""
+    """The actor that added it, with the reason."""
     base: int = 0
     """Number of the trial that was the best when it began, which it is built on and compared with."""
     state: TrialState = "waiting"
@@ -146,7 +146,7 @@ class BenchTrial(Value):
 
 
 class BenchTerms(Value):
-    """What counts in a bench, and when it ends."""
+    """Terms of a bench: what counts in it, and when it ends."""
 
     metric: str
     examples: int = 0
@@ -166,7 +166,7 @@ class Bench(BenchTerms):
     at: float
     by: Actor
     request: ExperimentRequest
-    """Of the baseline."""
+    """Statistics of the baseline."""
     folder: str
     """Folder that the runs' output folders lie in."""
     surroundings: LaunchEnvironment
@@ -204,7 +204,7 @@ class Bench(BenchTerms):
 
     @property
     def planned(self) -> tuple[BenchRun, ...]:
-        """Those that are to be put into the queue."""
+        """The runs that are to be put into the queue."""
         return () if self.ended else tuple(run for run in self.runs if run.state == "planned")
 
     @property
@@ -263,7 +263,7 @@ class Bench(BenchTerms):
 
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
-    """What is known from outside."""
+    """Facts from outside the ledger."""
 
     now: float
     ended: Mapping[str, BenchRun] = field(default_factory=dict)
@@ -297,8 +297,8 @@ def advance(bench: Bench, facts: BenchFacts) -> Bench:
 
 
 def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What happened to the protected files, in words; empty if nothing did. Only the content counts where
-    one of the two has no more than that.
+    """Describe changes of the protected files; empty: none. Only the content counts where one of the two
+    has no more than that.
     """
     changes = []
     for path, fingerprint in before.items():

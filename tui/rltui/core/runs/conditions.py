@@ -32,7 +32,7 @@ EXAMPLE = "for example: ready, 'step>=200', 'reward>0.9 or failed', alert:health
 _PART = re.compile(
     r"(and|or)(?!\S)|([^\s<>=!]+)(?:\s*(<=|>=|==|!=|[<>=])\s*([^\s<>=!]*))?|(\S\S?)", re.IGNORECASE
 )
-"""`and` or `or`, a term as name, operator and value, or what is neither."""
+"""Matches `and` or `or`, a term as name, operator and value, or anything else."""
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "==": operator.eq, "=": operator.eq, "!=": operator.ne,
@@ -56,7 +56,7 @@ class Term(NamedTuple):
         return f"{self.name}:{self.subject}" if self.subject else self.name
 
     def compares(self, value: float | None) -> bool:
-        """Whether the comparison holds of this value; of none it never does."""
+        """Return whether the comparison holds of this value; of none it never does."""
         return value is not None and _SIGNS[self.sign](value, self.value)
 
 

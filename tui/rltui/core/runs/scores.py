@@ -17,7 +17,7 @@ _MOST_SEEDS = 50
 
 
 class ScoreVerdict(Value):
-    """How the scores of one group stand to those of a baseline."""
+    """The verdict on the scores of one group against those of a baseline."""
 
     diff: float | None = None
     """Their mean minus that of the baseline; `None` if one of the two has no score."""
@@ -29,9 +29,9 @@ class ScoreVerdict(Value):
     """Number of scores of the smaller side, each of its own seed."""
     verdict: Literal["better", "worse", "undistinguishable"] = "undistinguishable"
     on: str = ""
-    """What the scores are: `reward to step 200`, `eval reverse-text`."""
+    """Meaning of the scores: `reward to step 200`, `eval reverse-text`."""
     next: str = ""
-    """What would tell more; empty: nothing need be done."""
+    """Advice on how to learn more; empty: nothing need be done."""
 
     def rounded(self) -> ScoreVerdict:
         """The same with six digits of each number, for programs that pay by the byte."""

@@ -60,7 +60,7 @@ def _late(summary: MetricSummary) -> float | None:
 
 
 def _units(comparison: Comparison) -> list[object]:
-    """What makes a run a sample of its own: its seeds; without any in the configs, the run itself."""
+    """Key of the sample that each run belongs to: its seeds; without any in the configs, the run itself."""
     seeds = [key.values for key in comparison.keys if key.key.rpartition(".")[2] == "seed"]
     if not seeds:
         return [run.id for run in comparison.runs]

@@ -31,7 +31,7 @@ RELEASES = (
 
 
 def find(word: str) -> ConfigRelease | None:
-    """By its letter, by a date in its time, or by the day of a schema."""
+    """Find a generation by its letter, by a date in its time, or by the day of a schema."""
     if word in configs.DAYS:
         return _release_of(word)
     if re.fullmatch(r"20\d\d-\d\d(-\d\d)?", word):

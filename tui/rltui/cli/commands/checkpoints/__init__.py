@@ -177,7 +177,7 @@ def _archive(arguments: Arguments, sets: Sequence[SetAside]) -> SetAside:
 
 
 def _end_supervisor(record: ExperimentRecord, *, ends: bool) -> None:
-    """`ends`: with the components that run.
+    """`ends`: the components that run are stopped for it.
 
     Raises:
         ConflictError: if something runs, and shall not end.
