@@ -65,7 +65,7 @@ def test_a_bench_with_a_scheduler_that_is_killed_and_a_trial_that_edits_the_grad
     none_yet = box.run("bench", "list")
     assert str(hints.BENCH) in none_yet.stdout
     plan = box.json("bench", "run.toml", "lr=2,3", *common, "-n", "b", "--plan")
-    assert (plan["state"], plan["seed_key"], len(plan["files"])) == ("running", "seed", 1)
+    assert (plan["state"], plan["seed_key"], len(plan["files"])) == ("planned", "seed", 1)
     bench.ask("bench", "run.toml", "lr=2,3", *common, "-n", "b", "--no-wait")
     killed = 0
 

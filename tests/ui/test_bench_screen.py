@@ -19,7 +19,7 @@ async def test_the_ledger_of_each_bench_and_its_runs(open_app: Opener) -> None:
         await opened(pilot, BenchScreen, "at")
         await until(pilot, lambda: "beats the best by more than the noise" in screen_text(pilot))
         await press(pilot, "left_square_bracket")
-        await until(pilot, lambda: "older: running" in screen_text(pilot))
+        await until(pilot, lambda: "older: planned" in screen_text(pilot))
         await press(pilot, "right_square_bracket", "G", "enter")
         await until(pilot, lambda: runs.opened == ["id-b-2"])
 

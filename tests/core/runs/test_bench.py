@@ -134,6 +134,7 @@ def test_a_baseline_that_crashes_ends_the_bench() -> None:
     done = run_out(bench(2), lambda *_: None)
     assert "baseline" in done.ended
     assert [trial.state for trial in done.trials] == ["crashed", "void", "void"]
+    assert done.tried == ()
 
 
 @pytest.mark.parametrize(

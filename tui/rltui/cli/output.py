@@ -85,11 +85,11 @@ def print_rows(
         remaining -= json_bytes(lists[part])
     document: dict[str, object] = {**head, **lists}
     if missing := +missing:
-        document["left_out"] = {**missing, "all": hints.ANSWER_FULL(answer=_words(arguments))}
+        document["left_out"] = {**missing, "all": hints.ANSWER_FULL(answer=_full_command(arguments))}
     print_json(document, hides_secrets=hides_secrets)
 
 
-def _words(arguments: Arguments) -> Sequence[str]:
+def _full_command(arguments: Arguments) -> Sequence[str]:
     """The words of the command to which `--full` is added: this one, or that which lists what it changes."""
     if hasattr(arguments, "full"):
         return (*arguments.command_name.split(), *arguments.typed_words)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec.structs import asdict
 
-from rltui.base.text import join_words
+from rltui.base.text import count_text, join_words
 from rltui.client import creation
 from rltui.client.configured import configured
 from rltui.client.draft import plan_record
@@ -164,7 +164,7 @@ def add_trial(name: str, edits: Mapping[str, str]) -> BenchTrial:
             raise ConflictError(f"the bench {name} has ended: {now.ended}")
         most = now.budget.trials
         if most is not None and len(now.trials) > most:
-            raise ConflictError(f"the bench {name} has {most} trials, which is its budget")
+            raise ConflictError(f"the bench {name} has {count_text(most, 'trial')}, which is its budget")
         if any(trial.edits == edits and trial.base == now.best for trial in now.trials[1:] if trial.is_over):
             raise ConflictError(f"the bench {name} has tried that already")
         return now.with_trial(BenchTrial(number=len(now.trials), edits=dict(edits), by=actor()))
@@ -183,12 +183,12 @@ def stop_bench(name: str) -> Bench:
     """
     by = actor()
     require(Act("queue", name), can_wait=by.is_same(bench_file.read_bench(name).by))
-    words = f"stopped by {by.text}" + (f": {by.reason}" if by.reason else "")
+    reason = f"stopped by {by.text}" + (f": {by.reason}" if by.reason else "")
 
     def stopped(bench: Bench) -> Bench:
         if bench.ended:
             raise ConflictError(f"the bench {name} has ended: {bench.ended}")
-        return bench.with_end(words, words, time.time())
+        return bench.with_end(reason, reason, time.time())
 
     bench = bench_file.change_bench(name, stopped)
     queue = read_queue()
@@ -222,9 +222,7 @@ def advance_bench(name: str) -> Bench:
         tried = [_queued(bench, run) for run in bench.planned]
         for run in tried:
             bench = bench.with_run(run)
-        if any(
-            run.state == "ended" for run in tried
-        ):  # it cannot be queued, which may be the end of its trial
+        if any(run.state == "ended" for run in tried):  # cannot be queued: that may be the end of its trial
             return advanced(bench)
         if (trial := bench.current) is not None:
             refusals = (f"waits: {run.why}" for run in tried if run.state == "planned")

@@ -334,7 +334,7 @@ class _RunWatch:
         except ShutDownError:
             return None
         except (SupervisorGoneError, OSError):
-            pass
+            pass  # it died; below, a successor is waited for, and its events are read from the journal
         except RltuiError:  # there is none any more: it could not be started for who only looks
             if launch.has_supervisor(record):
                 raise
@@ -366,7 +366,7 @@ class _RunWatch:
         if status is None:
             return None
         if terms := self._condition.met(self._holds):
-            return EndReason("reached", join_words([self._words(term) for term in terms]))
+            return EndReason("reached", join_words([self._term_text(term) for term in terms]))
         badge = RUN_STATES[status.state]
         asked = {term.subject for term in self._condition.terms if term.name == "proposal"}
         is_asked = any(item.id in asked and item.state == "open" for item in self.proposals())
@@ -403,9 +403,10 @@ class _RunWatch:
 
     def _answer(self, id_: str) -> str:
         """The answer to a proposal, with its word; empty while it is open."""
-        answers = (filter(None, (item.state, item.word)) for item in self.proposals() if item.id == id_)
-        answer = next(map(": ".join, answers), "")
-        return "" if answer == "open" else answer
+        proposal = next((item for item in self.proposals() if item.id == id_), None)
+        if proposal is None or proposal.state == "open":
+            return ""
+        return ": ".join(filter(None, (proposal.state, proposal.word)))
 
     def _is_settled(self) -> bool:
         assert self._status is not None
@@ -421,7 +422,7 @@ class _RunWatch:
         is_up = all(part.state in up for part in parts) and not is_pending
         return self._status.state in ("running", "stalled") and is_up and self._is_settled()
 
-    def _words(self, term: Term) -> str:
+    def _term_text(self, term: Term) -> str:
         """Describe a term as it is true now: `reward>0.9: 0.912`."""
         if term.name == "proposal" and not term.sign:
             return f"{term.text} {self._answer(term.subject)}"

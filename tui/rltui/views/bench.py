@@ -37,14 +37,8 @@ def _difference_text(trial: BenchTrial, _: float) -> str:
 
 
 def _cost_text(trial: BenchTrial, _: float) -> str:
-    wall_s, gpu_s = cost(trial)
-    gpu = f" · {gpu_s / 3600:.2g} GPU h" if gpu_s else ""
-    return f"{duration(wall_s)}{gpu}" if wall_s else ""
-
-
-def cost(trial: BenchTrial) -> tuple[float, float]:
-    """Wall and GPU seconds of its runs."""
-    return sum(run.wall_s for run in trial.runs), sum(run.gpu_s for run in trial.runs)
+    gpu = f" · {trial.gpu_s / 3600:.2g} GPU h" if trial.gpu_s else ""
+    return f"{duration(trial.wall_s)}{gpu}" if trial.wall_s else ""
 
 
 LEDGER: View[BenchTrial] = View(
@@ -60,7 +54,6 @@ LEDGER: View[BenchTrial] = View(
         Column("why", lambda trial, _: trial.why or trial.by.reason, least=14),
     ),
 )
-LEDGER_COLUMNS = ("trial", "change", "who", "score", "difference", "verdict", "cost", "why")
 
 BENCHES: View[Bench] = View(
     key=lambda bench: bench.name,
@@ -88,7 +81,7 @@ def bench_notices(bench: Bench) -> list[str]:
     tried = (
         f"{len(bench.tried)} of {count_text(len(bench.trials) - 1, 'trial')} tried, {_kept(bench)} kept{gpu}"
     )
-    facts = (bench.state, f"{bench.metric} {arrow}", seeds, tried, f"budget {bench.budget.words}")
+    facts = (bench.state, f"{bench.metric} {arrow}", seeds, tried, f"budget {bench.budget.text}")
     lines = [f"{bench.name}: {' · '.join(facts)}"]
     lines += [f"ended: {bench.ended}"] if bench.ended else []
     if bench.state == "idle":
@@ -128,8 +121,7 @@ def bench_document(bench: Bench) -> dict[str, Any]:
         del document[key]
     for trial, shown in zip(bench.trials, document["trials"], strict=True):
         del shown["files"]
-        wall_s, gpu_s = cost(trial)
-        shown |= {"score": trial.score, "wall_s": wall_s, "gpu_s": gpu_s}
+        shown |= {"score": trial.score, "wall_s": trial.wall_s, "gpu_s": trial.gpu_s}
     return {**document, "state": bench.state, "winning_edits": bench.winning_edits}
 
 

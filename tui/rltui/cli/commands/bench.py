@@ -23,7 +23,6 @@ from rltui.errors import ConfigError, ExitCode, UsageError
 from rltui.views.bench import (
     BENCHES,
     LEDGER,
-    LEDGER_COLUMNS,
     bench_document,
     bench_hint,
     bench_notices,
@@ -160,13 +159,13 @@ def _follow(name: str, arguments: Arguments) -> int:
     """Print each verdict until nothing is left to do; the queue does the work."""
     from rltui.client.bench import advance_bench
 
-    told: set[int] = set()
+    printed: set[int] = set()
     until = None if arguments.timeout is None else time.monotonic() + arguments.timeout
     while True:
         bench = advance_bench(name)
         for trial in bench.trials:
-            if trial.is_over and trial.number not in told:
-                told.add(trial.number)
+            if trial.is_over and trial.number not in printed:
+                printed.add(trial.number)
                 print(f"{trial.change}: {trial.state}, {trial.why}", file=sys.stderr, flush=True)
         if bench.state != "running":
             return _print(bench, arguments)
@@ -181,7 +180,7 @@ def _print(bench: Bench, arguments: Arguments) -> int:
         print_json(bench_document(bench))
         return 0
     print("\n".join(bench_notices(bench)))
-    print_view(LEDGER.named(LEDGER_COLUMNS), bench.trials, time.time())
+    print_view(LEDGER.columns, bench.trials, time.time())
     return 0
 
 

@@ -39,9 +39,9 @@ from rltui.services.logs.tail import ReadUntil, complete_end, follow_lines, tail
 
 _DEFAULT_FOLLOWED_LINES = 20
 _DEFAULT_LINES = 1000
+"""Lines of a whole log, where nobody says how many."""
 _LONGEST_LINE = 4000
 """Characters of a line in JSON."""
-"""Lines of a whole log, where nobody says how many."""
 _LOGS = (
     TableColumn("COMPONENT"),
     TableColumn("ATTEMPT", is_right=True),
@@ -95,14 +95,10 @@ def logs(arguments: Arguments) -> int:
 def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
     record, components = target
     is_open = line_filter.is_open and not _has_period(arguments)
-    if isinstance(arguments.since, Cursor) and (arguments.follow or arguments.raw):
+    has_cursor = isinstance(arguments.since, Cursor)
+    if has_cursor and (arguments.follow or arguments.raw):
         raise UsageError("-f and --raw do not continue at a cursor", hint="leave out one of the two")
-    if (
-        isinstance(arguments.since, Cursor)
-        or arguments.all
-        or len(components) > 1
-        or not (components or is_open)
-    ):
+    if has_cursor or arguments.all or len(components) > 1 or not (components or is_open):
         return _search(target, arguments, line_filter)
     if not components:
         return _list(record, arguments)

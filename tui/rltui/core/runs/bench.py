@@ -51,7 +51,7 @@ class Budget(Value):
     wall_s: float | None = None
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return join_words(
             [
                 *([count_text(self.trials, "trial")] if self.trials is not None else []),
@@ -137,6 +137,14 @@ class BenchTrial(Value):
         return fmean(self.scores) if self.scores else None
 
     @property
+    def wall_s(self) -> float:
+        return math.fsum(run.wall_s for run in self.runs)
+
+    @property
+    def gpu_s(self) -> float:
+        return math.fsum(run.gpu_s for run in self.runs)
+
+    @property
     def is_over(self) -> bool:
         return self.state not in ("waiting", "running")
 
@@ -195,8 +203,8 @@ class Bench(BenchTerms):
 
     @property
     def tried(self) -> tuple[BenchTrial, ...]:
-        """Trials that are over, without the baseline."""
-        return tuple(trial for trial in self.trials[1:] if trial.is_over)
+        """Trials that are over and ran, without the baseline."""
+        return tuple(trial for trial in self.trials[1:] if trial.is_over and trial.runs)
 
     @property
     def runs(self) -> Iterator[BenchRun]:
@@ -209,7 +217,7 @@ class Bench(BenchTerms):
 
     @property
     def gpu_s(self) -> float:
-        return math.fsum(run.gpu_s for run in self.runs)
+        return math.fsum(trial.gpu_s for trial in self.trials)
 
     @property
     def winning_edits(self) -> dict[str, str]:
@@ -226,15 +234,19 @@ class Bench(BenchTerms):
         return change_text(self.winning_edits)
 
     @property
-    def state(self) -> Literal["running", "blocked", "idle", "ended"]:
-        """`blocked`: a changed file, or a limit, holds runs back; `idle`: it waits for trials."""
+    def state(self) -> Literal["planned", "running", "blocked", "idle", "ended"]:
+        """`planned`: it has not begun; `blocked`: a changed file, or a limit, holds runs back; `idle`: it
+        waits for trials.
+        """
         if self.ended:
             return "ended"
         following = self.current or next(iter(self.waiting), None)
         if following is None:
             return "idle"
         is_under_way = any(run.state == "queued" for run in self.runs)
-        return "blocked" if following.why and not is_under_way else "running"
+        if following.why and not is_under_way:
+            return "blocked"
+        return "running" if self.trials[0].runs else "planned"
 
     def with_trial(self, trial: BenchTrial) -> Bench:
         """The bench with this trial in place of the one of its number, or behind the others."""
@@ -346,8 +358,8 @@ def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
         noise = stdev(base.scores)
         if gain <= noise:
             sign = "better" if gain > 0 else "no better"
-            words = f"{sign} than the best, within its noise ± {format_number(noise)}"
-            return _over(bench, trial, "set aside", words if gain > -noise else "worse than the best")
+            reason = f"{sign} than the best, within its noise ± {format_number(noise)}"
+            return _over(bench, trial, "set aside", reason if gain > -noise else "worse than the best")
         return _repeated(bench.with_trial(trial), trial.number, range(1, bench.seeds))
     is_flat = 0 in (stdev(trial.scores), stdev(base.scores))  # no noise is seen: by chance, of rounded scores
     may_repeat = count < _LOOKS * bench.seeds
@@ -383,4 +395,4 @@ def _end(bench: Bench, now: float) -> str:
         or (budget.gpu_s is not None and bench.gpu_s >= budget.gpu_s)
         or (budget.wall_s is not None and now - bench.at >= budget.wall_s)
     )
-    return f"its budget of {budget.words} is spent" if is_spent else ""
+    return f"its budget of {budget.text} is spent" if is_spent else ""

@@ -18,14 +18,14 @@ from rltui.ui.styles import STYLES
 from rltui.ui.text import clean_line
 from rltui.ui.widgets.resource_table import ResourceTable
 from rltui.ui.widgets.row_list import READING, Row, list_keys, note_row
-from rltui.views.bench import LEDGER, LEDGER_COLUMNS, bench_hint, bench_notices, trial_details
+from rltui.views.bench import LEDGER, bench_hint, bench_notices, trial_details
 
 if TYPE_CHECKING:
     from rltui.core.runs.bench import Bench, BenchTrial
 
 _TABLE = ResourceTable(
     LEDGER,
-    LEDGER.named(LEDGER_COLUMNS),
+    LEDGER.columns,
     style=lambda trial: STYLES["faint"] if trial.state in ("waiting", "void") else "",
     last_least=24,
 )
