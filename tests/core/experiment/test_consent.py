@@ -96,3 +96,15 @@ def test_what_was_agreed_to_is_as_much_as_the_plan_says_and_never_less_than_the_
     request = Request(action="restart")
     assert with_consent(request, much).accepts is Loss.MORE
     assert with_consent(request, Plan()).accepts is Loss.INTERVAL
+
+
+def test_a_plan_is_as_it_was_while_a_process_grows_older_and_a_checkpoint_newer() -> None:
+    process = Orphan(pid=7, start=70, age_s=1.0, gpu_bytes=2)
+    plan = Plan(free=(process,), lost=Lost(resume_step=20, newest=True))
+    older = plan.replace(
+        free=(process.replace(age_s=9.0, gpu_bytes=3),), lost=Lost(resume_step=30, newest=True)
+    )
+    assert older.made_from == plan.made_from
+    another = plan.replace(free=(process.replace(start=71),))
+    moved = [words for words, value in plan.made_from.items() if another.made_from[words] != value]
+    assert moved == ["other processes would be ended"]

@@ -133,10 +133,9 @@ def _request(record: ExperimentRecord, action: RequestedAction, args: PlanArgume
         yield from (f"{verb} {id_}" for verb in ("stop", "start") if moves for id_ in getattr(executed, verb))
 
     newest = plan.lost.resume_step if plan.lost.newest else None
-    resume = None if plan.lost.newest else plan.lost.resume_step
     return Prepared(
         effects=_effects(plan),
-        state={**plan.part("base", "diff", "stop", "start"), "resume": resume},
+        state=plan.made_from,
         execute=execute,
         newest_checkpoint=newest,
         is_blocked=plan.blocked or not (plan.stop or plan.start or plan.diff or plan.free),

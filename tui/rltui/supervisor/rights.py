@@ -191,8 +191,10 @@ class AgentRights:
         now = self._proposals.get(proposal.id) or proposal
         if now.state != "open":
             return now
-        if changed := _changed(proposal.plan, plan):
-            return self._close(now, "expired", changed)
+        before = proposal.plan.made_from
+        for changed, value in plan.made_from.items():
+            if value != before[changed]:
+                return self._close(now, "expired", changed)
         return now if plan == now.plan else self._save(now.replace(plan=plan))
 
     def _close(self, proposal: AgentProposal, state: ProposalState, word: str) -> AgentProposal:
@@ -232,15 +234,3 @@ def _effect(verb: str, plan: Plan | None, params: Mapping[str, Any]) -> str:
     for name, value in request.given.items():
         effects.append(f"{name}: {value if isinstance(value, str) else shlex.join(value)}")
     return "; ".join(effects) or verb
-
-
-def _changed(before: Plan, now: Plan) -> str:
-    """What a plan was made from and is something else by now; empty: nothing."""
-    if before.base != now.base:
-        return "the config files have changed"
-    if (before.stop, before.start, before.free) != (now.stop, now.start, now.free):
-        return "other components would stop or start"
-    resume = (before.resume_from, None if before.lost.newest else before.lost.resume_step)
-    if resume != (now.resume_from, None if now.lost.newest else now.lost.resume_step):
-        return "it would resume from another checkpoint"
-    return ""

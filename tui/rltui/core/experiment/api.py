@@ -477,6 +477,21 @@ class Plan(Value):
     def blocked(self) -> bool:
         return any(problem.is_error for problem in self.problems)
 
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """What has happened if a later plan of the same request differs, in words → what to compare. Where
+        the run goes on from the newest checkpoint, a newer one is as good.
+        """
+        return {
+            "the config files have changed": (self.base, self.diff),
+            "other components would stop or start": (self.stop, self.start),
+            "other processes would be ended": [(orphan.pid, orphan.start) for orphan in self.free],
+            "it would resume from another checkpoint": (
+                self.resume_from,
+                None if self.lost.newest else self.lost.resume_step,
+            ),
+        }
+
 
 ProposalState = Literal["open", "accepted", "declined", "expired"]
 
