@@ -65,6 +65,8 @@ async def test_a_proposal_is_kept_and_done_as_the_agents_once_a_person_accepts(
     proposal = await propose(supervisor)
     assert (proposal.by, proposal.reason, proposal.params) == (AGENT, "it is noisy", {})
     assert "max_steps 20 → 10" in proposal.text
+    assert proposal.plan is not None
+    assert (proposal.plan.start, proposal.plan.keep) == ((), ()), "an edit alone touches no component"
     assert (await propose(supervisor)).id == proposal.id, "who asks again gets the same one"
     assert "20" in config(supervisor)
     for who, accepted in ((AGENT, True), (AGENT, False)):
@@ -79,7 +81,7 @@ async def test_a_proposal_is_kept_and_done_as_the_agents_once_a_person_accepts(
     ]  # fmt: skip
     kept = read_proposals(control.path).proposals[0]
     assert (kept.state, kept.word, kept.answered_by) == ("accepted", "fine", PERSON)
-    with pytest.raises(ConflictError, match="was accepted: fine"):
+    with pytest.raises(ConflictError, match="is accepted: fine"):
         await ask(supervisor, PERSON, "answer_proposal", id=proposal.id, accepted=False)
 
 

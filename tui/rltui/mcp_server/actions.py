@@ -21,6 +21,7 @@ from rltui.client.queue import commands as queue
 from rltui.client.reader import ExperimentReader
 from rltui.core.experiment.api import EDITS, Lost, Plan, Request
 from rltui.core.experiment.consent import with_consent
+from rltui.core.experiment.plan import carried_out
 from rltui.core.experiment.questions import ExperimentApi
 from rltui.core.experiment.refusal import refuse_undo
 from rltui.core.runs.checkpoints import Retention, prune_plan
@@ -120,17 +121,14 @@ def _request(record: ExperimentRecord, action: RequestedAction, args: PlanArgume
     with visited_supervisor(record) as wire:
         plan = wire.request(ExperimentApi.plan, request)
     refuse_undo(plan.conflicts)
-    moves = action not in EDITS or args.restart
-    if not moves:
-        later = (f"in effect after a restart of {join_words(plan.start)}",) if plan.start else ()
-        plan = plan.replace(stop=(), start=(), archived=(), estimate_s=None, lost=Lost(), reasons=later)
+    plan = carried_out(plan, request)
 
     def execute() -> Iterable[str]:
         agreed = with_consent(request, plan).replace(base=plan.base if action in EDITS else {})
         with visited_supervisor(record) as wire:
-            executed = wire.request(ExperimentApi.execute, agreed)
+            executed = carried_out(wire.request(ExperimentApi.execute, agreed), request)
         yield from executed.written
-        yield from (f"{verb} {id_}" for verb in ("stop", "start") if moves for id_ in getattr(executed, verb))
+        yield from (f"{verb} {id_}" for verb in ("stop", "start") for id_ in getattr(executed, verb))
 
     newest = plan.lost.resume_step if plan.lost.newest else None
     return Prepared(

@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from rltui.base.tasks import spawn
 from rltui.core import hints
 from rltui.core.config.data import deep_leaves
-from rltui.core.experiment.api import EDITS, Down, Plan, Request, RollbackOffer
+from rltui.core.experiment.api import Down, Plan, Request, RollbackOffer
 from rltui.core.experiment.lifecycle import Lifecycle
+from rltui.core.experiment.plan import carried_out
 from rltui.core.experiment.refusal import refuse, refuse_blocked
 from rltui.core.experiment.rights import Act
 from rltui.core.experiment.states import ComponentState
@@ -156,15 +157,15 @@ class Commands:
         plan, edit = planned.plan, planned.edit
         refuse(plan, request)
         act, is_first = self._act(request, planned)
-        await self.rights.check(act, "execute", request.to_plain(), plan=plan, first=is_first)
-        moves = request.action not in EDITS or request.restart
-        if self._transactions.busy and moves and request.action != "stop":
+        effects = carried_out(plan, request)
+        await self.rights.check(act, "execute", request.to_plain(), plan=effects, first=is_first)
+        if self._transactions.busy and request.moves and request.action != "stop":
             raise ConflictError(
                 f"busy: {self._transactions.under_way or 'another request'} is in progress",
                 hint=f"try again once that is done; {hints.STATUS(name=self._name)} shows progress",
                 code="busy",
             )
-        acts = moves and bool(plan.stop or plan.start or plan.free)
+        acts = request.moves and bool(plan.stop or plan.start or plan.free)
         if acts:
             await self._transactions.cancel()
         record = None
@@ -187,7 +188,7 @@ class Commands:
     def _act(self, request: Request, planned: Planned) -> tuple[Act, bool]:
         """The request as rights see it; and whether it is the first start of a new run."""
         plan, edit, document = planned.plan, planned.edit, self._runtime.config.document
-        starts = bool(plan.start) and (request.action not in EDITS or request.restart)
+        starts = bool(plan.start) and request.moves
         is_first = request.is_first and not any(runner.attempt for runner in self._processes.runners.values())
         files = () if edit is None else edit.changes.values()
         changes = {key: new for file in files for key, (_, new) in file.values.items()}

@@ -88,7 +88,7 @@ class Planner:
                 written or stopped.
             RltuiError: if the framework cannot be run, or the disk is full.
         """
-        if request.action in ("stop", "free") or (request.action in EDITS and not request.restart):
+        if request.action in ("stop", "free") or not request.moves:
             return request
         planned = await self.plan_with_edit(request)
         plan, edit = planned.plan, planned.edit

@@ -13,9 +13,10 @@ from typing import Any
 from rltui.base.tasks import spawn
 from rltui.base.text import join_words, steps_text
 from rltui.core import hints
-from rltui.core.experiment.api import EDITS, AgentProposal, Plan, ProposalState, Request
+from rltui.core.experiment.api import AgentProposal, Plan, ProposalState, Request
 from rltui.core.experiment.consent import with_consent
 from rltui.core.experiment.lifecycle import Lifecycle
+from rltui.core.experiment.plan import carried_out
 from rltui.core.experiment.rights import Act, Permission
 from rltui.errors import ConflictError, RltuiError, UsageError
 from rltui.services.actor import acting_as, requester
@@ -131,7 +132,7 @@ class AgentRights:
             proposal = await self._checked(proposal)
         if proposal.state != "open":
             raise ConflictError(
-                f"proposal {id_} was {proposal.state}{f': {proposal.word}' if proposal.word else ''}",
+                f"proposal {id_} is {proposal.state}{f': {proposal.word}' if proposal.word else ''}",
                 hint="nothing was done",
                 code="stale_plan",
             )
@@ -185,7 +186,8 @@ class AgentRights:
         if proposal.plan is None:
             return proposal
         try:
-            plan = await self._plan(Request.from_plain(proposal.params))
+            request = Request.from_plain(proposal.params)
+            plan = carried_out(await self._plan(request), request)
         except RltuiError as error:
             return self._close(proposal, "expired", error.title)
         now = self._proposals.get(proposal.id) or proposal
@@ -219,8 +221,6 @@ def _effect(verb: str, plan: Plan | None, params: Mapping[str, Any]) -> str:
         steps = params.get("only")
         return f"{verb}: steps {steps_text(sorted(steps))}" if steps else verb
     request = Request.from_plain(params)
-    if request.action in EDITS and not request.restart:
-        return "; ".join(plan.written) or verb
     restarted = [name for name in plan.start if name in plan.stop]
     others = [("restart", restarted)] if restarted else []
     others += [("stop", [name for name in plan.stop if name not in restarted])]

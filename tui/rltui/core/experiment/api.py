@@ -424,6 +424,11 @@ class Request(Value):
     is_first: bool = False
     """The experiment was made for this start, and is taken back if that is refused."""
 
+    @property
+    def moves(self) -> bool:
+        """Whether components stop or start by it: an edit alone only writes files."""
+        return self.action not in EDITS or self.restart
+
 
 EDITS = frozenset({"set", "write", "undo", "redo"})
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
-from rltui.core.experiment.api import EDITS, Loss, Plan, Request
+from rltui.core.experiment.api import Loss, Plan, Request
 
 
 class Decision(StrEnum):
@@ -56,15 +56,14 @@ def decide(verb: Verb, loss: Loss, *, has_terminal: bool, yes: bool, is_agent: b
 
 def loss_of_plan(plan: Plan, request: Request) -> Loss:
     is_foreign = any(process.evidence == "gpu" for process in plan.free)
-    moves = request.action not in EDITS or request.restart
-    if is_foreign or is_warned(plan) or (moves and _loses_more(plan)):
+    if is_foreign or is_warned(plan) or (request.moves and _loses_more(plan)):
         return Loss.MORE
     is_plain_start = (
         request.action == "start"
         and plan.start == request.components
         and not (plan.stop or plan.free or plan.problems or plan.lost.steps)
     )
-    if not moves or not (plan.stop or plan.start or plan.free) or is_plain_start:
+    if not request.moves or not (plan.stop or plan.start or plan.free) or is_plain_start:
         return Loss.NOTHING
     return Loss.INTERVAL
 

@@ -155,6 +155,15 @@ def make_plan(request: Request, situation: Situation, *, readers: Mapping[str, S
     return _plan_restart(request, requested, reasons, situation)
 
 
+def carried_out(plan: Plan, request: Request) -> Plan:
+    """`plan` as far as `request` carries it out: an edit alone stops, starts and loses nothing."""
+    if request.moves:
+        return plan
+    later = (f"in effect after a restart of {join_words(plan.start)}",) if plan.start else ()
+    nothing = Plan().part("stop", "start", "keep", "free", "archived", "estimate_s", "lost", "memory")
+    return plan.replace(**nothing, reasons=later)
+
+
 def _readers_to_restart(
     readers: Mapping[str, Sequence[str]], situation: Situation
 ) -> tuple[list[str], list[str]]:
