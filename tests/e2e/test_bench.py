@@ -103,6 +103,12 @@ def test_a_bench_with_a_scheduler_that_is_killed_and_a_trial_that_edits_the_grad
     assert box.run("bench", "try", "b", "lr=8").returncode == 4
 
 
+def test_a_baseline_without_scores_is_a_failure(bench: Queue) -> None:
+    common = ("-l", "job.toml", "--metric", "rewards", "--budget", "1 trials", "-n", "b")
+    ended = bench.box.run("bench", "run.toml", "lr=3", *common, "--wait")
+    assert (ended.returncode, "it has no rewards" in ended.stderr) == (5, True)
+
+
 def test_a_bench_of_an_agent_waits_for_limits_to_pass(bench: Queue) -> None:
     """Three seeds where two runs may be in the queue, and a pause: no trial crashes by that."""
     box, agent = bench.box, bench.box.as_agent()

@@ -161,7 +161,7 @@ def add_trial(name: str, edits: Mapping[str, str]) -> BenchTrial:
 
     def added(now: Bench) -> Bench:
         if now.ended:
-            raise ConflictError(f"the bench {name} has ended: {now.ended}")
+            raise ConflictError(f"the bench {name} has ended: {now.ended}", hint=f"start one: {hints.BENCH}")
         most = now.budget.trials
         if most is not None and len(now.trials) > most:
             raise ConflictError(f"the bench {name} has {count_text(most, 'trial')}, which is its budget")

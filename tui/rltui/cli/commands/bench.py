@@ -166,9 +166,12 @@ def _follow(name: str, arguments: Arguments) -> int:
         for trial in bench.trials:
             if trial.is_over and trial.number not in printed:
                 printed.add(trial.number)
-                print(f"{trial.change}: {trial.state}, {trial.why}", file=sys.stderr, flush=True)
+                verdict = trial.why if trial.state == "baseline" else f"{trial.state}, {trial.why}"
+                print(f"{trial.change}: {verdict}", file=sys.stderr, flush=True)
         if bench.state != "running":
-            return _print(bench, arguments)
+            _print(bench, arguments)
+            has_failed = bench.trials[0].state == "crashed"
+            return int(ExitCode.COMPONENT_FAILED if has_failed else ExitCode.DONE)
         if until is not None and time.monotonic() > until:
             print(f"still running: {hints.BENCH_SHOW(name=name)}", file=sys.stderr)
             return int(ExitCode.FAILED)

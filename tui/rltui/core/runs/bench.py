@@ -296,7 +296,7 @@ def advance(bench: Bench, facts: BenchFacts) -> Bench:
             bench = bench.with_run(ended)
     current = bench.current
     if current is not None and all(run.state == "ended" for run in bench.runs):
-        bench = _judged(bench, current, facts)
+        bench = _judge(bench, current, facts)
     reason = _end(bench, facts.now)
     if reason:
         return bench.with_end(reason, f"not run: {reason}", facts.now)
@@ -305,7 +305,7 @@ def advance(bench: Bench, facts: BenchFacts) -> Bench:
     following = bench.waiting[0]
     if change := changed_files(bench.files, facts.files):
         return bench.with_trial(following.replace(why=f"waits: {change} since the baseline; put it back"))
-    return _begun(bench, following, facts)
+    return _start_trial(bench, following, facts)
 
 
 def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str:
@@ -323,30 +323,30 @@ def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     return join_words(changes)
 
 
-def _begun(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
+def _start_trial(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
     """The baseline runs with all seeds at once, a trial with the first."""
     seeds = range(1 if trial.number else bench.seeds)
-    begun = trial.replace(state="running", why="", base=bench.best, files=dict(facts.files))
-    return _repeated(bench.with_trial(begun), trial.number, seeds)
+    started = trial.replace(state="running", why="", base=bench.best, files=dict(facts.files))
+    return _with_runs(bench.with_trial(started), trial.number, seeds)
 
 
-def _repeated(bench: Bench, number: int, seeds: range) -> Bench:
+def _with_runs(bench: Bench, number: int, seeds: range) -> Bench:
     trial = bench.trials[number]
     planned = tuple(BenchRun(entry=f"{bench.id}-{number}-{seed}", seed=seed) for seed in seeds)
     return bench.with_trial(trial.replace(runs=(*trial.runs, *planned)))
 
 
-def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
+def _judge(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
     """The verdict on a trial whose runs have ended, or more runs, where they do not suffice for one."""
     if change := changed_files(trial.files, facts.files):
-        return _over(bench, trial, "void", f"{change} while it ran: its scores do not count")
+        return _finish(bench, trial, "void", f"{change} while it ran: its scores do not count")
     failed = next((run for run in trial.runs if run.score is None), None)
     base = bench.trials[trial.base]
     if failed is not None:
         state: TrialState = "stopped" if failed.is_stopped else "crashed"
-        return _over(bench, trial, state, f"no score: {failed.why}")
+        return _finish(bench, trial, state, f"no score: {failed.why}")
     if not trial.number:
-        return _over(bench, trial, "baseline", f"noise ± {format_number(stdev(trial.scores))}")
+        return _finish(bench, trial, "baseline", f"noise ± {format_number(stdev(trial.scores))}")
     # an error is on either side, and only one is a false keep: that is half a share for each of two looks
     verdict = compare_scores(
         trial.scores, base.scores, better=bench.better, comparisons=bench.comparisons(trial)
@@ -359,21 +359,23 @@ def _judged(bench: Bench, trial: BenchTrial, facts: BenchFacts) -> Bench:
         if gain <= noise:
             sign = "better" if gain > 0 else "no better"
             reason = f"{sign} than the best, within its noise ± {format_number(noise)}"
-            return _over(bench, trial, "set aside", reason if gain > -noise else "worse than the best")
-        return _repeated(bench.with_trial(trial), trial.number, range(1, bench.seeds))
+            return _finish(bench, trial, "set aside", reason if gain > -noise else "worse than the best")
+        return _with_runs(bench.with_trial(trial), trial.number, range(1, bench.seeds))
     is_flat = 0 in (stdev(trial.scores), stdev(base.scores))  # no noise is seen: by chance, of rounded scores
     may_repeat = count < _LOOKS * bench.seeds
     if verdict.verdict == "better" and not (is_flat and may_repeat):
-        return _over(bench.replace(best=trial.number), trial, "kept", "beats the best by more than the noise")
+        return _finish(
+            bench.replace(best=trial.number), trial, "kept", "beats the best by more than the noise"
+        )
     is_promising = compare_scores(trial.scores, base.scores, better=bench.better).verdict == "better"
     if may_repeat and is_promising:
-        bench = _repeated(bench.with_trial(trial), trial.number, range(count, _LOOKS * bench.seeds))
-        return _repeated(bench, base.number, range(len(base.runs), _LOOKS * bench.seeds))
+        bench = _with_runs(bench.with_trial(trial), trial.number, range(count, _LOOKS * bench.seeds))
+        return _with_runs(bench, base.number, range(len(base.runs), _LOOKS * bench.seeds))
     is_worse = verdict.verdict == "worse"
-    return _over(bench, trial, "set aside", "worse than the best" if is_worse else "no proven difference")
+    return _finish(bench, trial, "set aside", "worse than the best" if is_worse else "no proven difference")
 
 
-def _over(bench: Bench, trial: BenchTrial, state: TrialState, why: str) -> Bench:
+def _finish(bench: Bench, trial: BenchTrial, state: TrialState, why: str) -> Bench:
     return bench.with_trial(trial.replace(state=state, why=why))
 
 

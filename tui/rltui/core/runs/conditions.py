@@ -101,21 +101,21 @@ def _alternatives(text: str) -> list[tuple[Term, ...]]:
     return [tuple(terms) for terms in alternatives]
 
 
-def _comparison(text: str, name: str, sign: str, word: str) -> Term:
-    value = parse_amount(word)
+def _comparison(text: str, name: str, sign: str, amount: str) -> Term:
+    value = parse_amount(amount)
     if value is None:
-        raise _error(text, f"{name}{sign} needs a number{f', not {word}' if word else ''}")
+        raise _error(text, f"{name}{sign} needs a number{f', not {amount}' if amount else ''}")
     return Term(name, sign=sign, value=value)
 
 
-def _plain(text: str, word: str) -> Term:
-    name, _, subject = word.partition(":")
-    if word in STATES or word == "alert" or (name in EVENTS and subject):
+def _plain(text: str, term: str) -> Term:
+    name, _, subject = term.partition(":")
+    if term in STATES or term == "alert" or (name in EVENTS and subject):
         return Term(name, subject)
     if name == "proposal":
         raise _error(text, "which proposal? proposal:ID")
-    guess = unknown_name("condition", word, [*STATES, *EVENTS]).hint
-    raise _error(text, f"unknown: {word}", f"{guess}; a metric needs a value, in quotes: '{word}>=20'")
+    guess = unknown_name("condition", term, [*STATES, *EVENTS]).hint
+    raise _error(text, f"unknown: {term}", f"{guess}; a metric needs a value, in quotes: '{term}>=20'")
 
 
 def _error(text: str, title: str, hint: str = EXAMPLE) -> UsageError:

@@ -1,4 +1,4 @@
-"""The bench screen: the ledger of one bench, the newest first."""
+"""The bench screen: the ledger of one bench at a time, at first of the newest."""
 
 from __future__ import annotations
 
