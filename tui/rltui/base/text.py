@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from rltui.errors import UsageError
@@ -195,6 +195,11 @@ def untrusted_text(text: str, most: int | None = None) -> str:
     half, omitted_count = most // 2, len(text) - most
     gap = f"\n[… {group_digits(omitted_count)} characters left out …]\n"
     return f"{text[:half]}{gap}{text[half + omitted_count :]}"
+
+
+def without_empty(row: Mapping[str, object]) -> dict[str, object]:
+    """Return its fields that have a value: no null, no empty text, list or table."""
+    return {name: value for name, value in row.items() if value not in (None, "", (), [], {})}
 
 
 def join_words(names: Sequence[str], last: str = "and") -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rltui.cli.arguments import JOB
 from rltui.cli.command_help import PAGES, exit_code_lines, options_text
-from rltui.core.experiment.reason_codes import GROUPS
+from rltui.core.experiment.reason_codes import GROUPS, ReasonCode
 from rltui.core.experiment.states import RUN_STATES, SHOWN_COMPONENT_STATES, ComponentBadge, RunBadge
 from rltui.views.experiment import exit_code
 
@@ -45,9 +45,14 @@ def _reason_lines() -> Iterator[str]:
     for heading, rows in GROUPS.items():
         yield f"\n{heading.capitalize()}:"
         for code, row in rows.items():
-            text = "; ".join(filter(None, (row.text, row.todo)))
-            text = f"  {code:<19} {text}{f': {row.hint(**_ANY)}' if row.hint else ''}"
+            text = f"  {code:<19} {'; '.join(filter(None, (row.text, remedy_text(row))))}"
             yield from textwrap.wrap(text, 80, subsequent_indent=" " * 22, break_on_hyphens=False)
+
+
+def remedy_text(row: ReasonCode) -> str:
+    """What helps, with the command for it; empty: nothing is to be done, or the message itself says it."""
+    command = "" if row.hint is None else row.hint(**_ANY)
+    return ": ".join(filter(None, (row.todo, command)))
 
 
 def _state_line(badge: ComponentBadge | RunBadge) -> str:

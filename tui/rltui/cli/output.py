@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.text import unknown_name
+from rltui.base.text import unknown_name, without_empty
 from rltui.core import hints
 
 if TYPE_CHECKING:
@@ -127,11 +127,6 @@ def with_fields(rows: list[Any], fields: Sequence[str] | None) -> list[Any]:
     if strange := [name for name in fields if name not in known_names]:
         raise unknown_name("field", strange[0], known_names)
     return [{name: row[name] for name in fields if name in row} for row in rows]
-
-
-def without_empty(row: Mapping[str, object]) -> dict[str, object]:
-    """Return its fields that have a value: no null, no empty text, list or table."""
-    return {name: value for name, value in row.items() if value not in (None, "", [], {})}
 
 
 def _as_plain(row: object) -> object:

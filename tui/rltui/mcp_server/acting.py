@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from rltui.base.text import without_empty
 from rltui.base.toml.values import typed_values
 from rltui.client import launch
 from rltui.client.bench import add_trial
@@ -18,7 +19,6 @@ from rltui.core.runs.evals import EvalRequest, EvalTarget
 from rltui.errors import ConflictError
 from rltui.mcp_server import actions
 from rltui.mcp_server.actions import Action, Document, PlanArguments
-from rltui.mcp_server.answers import said
 from rltui.mcp_server.plan_ids import PlannedAct, digest_of, encode, planned_act
 from rltui.mcp_server.runs import record_of, row_of
 from rltui.services.actor import acting_as, actor
@@ -44,7 +44,7 @@ def plan(action: Action, run: str = "", args: PlanArguments = _NONE) -> Document
     row = row_of(run)
     args = actions.pinned(row, action, args)
     prepared = actions.prepare(row, action, args)
-    answer = {**said(prepared.effects), "run": row.name, "rights": granted(Path(row.control)).level}
+    answer = {**without_empty(prepared.effects), "run": row.name, "rights": granted(Path(row.control)).level}
     state = digest_of(prepared.state)
     given = {name: value for name, value in asdict(args).items() if value != getattr(_NONE, name)}
     act = PlannedAct(run=row.id, action=action, args=given, state=state, newest=prepared.newest_checkpoint)

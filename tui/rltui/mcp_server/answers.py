@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from rltui.base.values import to_json
@@ -12,12 +12,6 @@ MOST_BYTES = 8_000
 """About 2,000 tokens."""
 _SHORT = 200
 """A text that is no longer stays."""
-
-
-def said(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return its fields that are not empty, and likewise of tables within."""
-    fields = {name: said(value) if isinstance(value, dict) else value for name, value in document.items()}
-    return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
 
 
 def fitted(document: object) -> tuple[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rltui.base.text import untrusted_text
+from rltui.base.text import untrusted_text, without_empty
 from rltui.client import agents
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
@@ -22,6 +22,7 @@ from rltui.client.transports.unix import CONNECT_TIMEOUT_S
 from rltui.client.waiting import awaited, wait_until
 from rltui.client.why import explain, explain_entry
 from rltui.core.experiment.cursor import parse_cursor
+from rltui.core.experiment.why import Why
 from rltui.core.logs.query import pattern_of
 from rltui.core.metrics.selection import requested_lines, rows_by_step
 from rltui.core.rollouts.batches import BatchSummary, Transcript, sort_samples
@@ -31,7 +32,6 @@ from rltui.core.runs.verdict import Ground, verdict_of
 from rltui.errors import UsageError
 from rltui.frameworks.rollouts import WRITERS
 from rltui.mcp_server.actions import Document
-from rltui.mcp_server.answers import said
 from rltui.mcp_server.runs import all_runs, record_of, row_of
 from rltui.services.actor import actor
 from rltui.services.experiment.files import ExperimentRecord
@@ -119,7 +119,7 @@ def _side(record: ExperimentRecord, what: Side) -> Document:
 
 def _part(document: Mapping[str, Any], names: Iterable[str]) -> Document:
     """Keep the fields that are not empty."""
-    return said({name: document.get(name) for name in names})
+    return without_empty({name: document.get(name) for name in names})
 
 
 def _spread(values: Sequence[Any], most: int) -> list[Any]:
@@ -233,9 +233,13 @@ def why(run: str = "", component: str | None = None) -> Document:
     except UsageError as error:
         with suppress(UsageError):
             if run:
-                return said(explain_entry(run).to_plain())
+                return _explained(explain_entry(run))
         raise error
-    return said(explain(record, component).to_plain())
+    return _explained(explain(record, component))
+
+
+def _explained(answer: Why) -> Document:
+    return without_empty({**answer.to_plain(), "reason": without_empty(answer.reason.to_plain())})
 
 
 def bench(name: str) -> Document:

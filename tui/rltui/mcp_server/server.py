@@ -14,11 +14,12 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
 from rltui import __version__
+from rltui.base.text import without_empty
 from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.actor_names import clean_name
 from rltui.errors import RltuiError
 from rltui.mcp_server import acting, looking
-from rltui.mcp_server.answers import fitted, said
+from rltui.mcp_server.answers import fitted
 from rltui.services.actor import acting_as, user_name, witnessed
 
 INSTRUCTIONS = """\
@@ -78,7 +79,7 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
             else:
                 document = await asyncio.to_thread(partial(function, **arguments))
         except RltuiError as error:
-            document, is_refused = {"error": said(error.to_plain())}, True
+            document, is_refused = {"error": without_empty(error.to_plain())}, True
         text, content = fitted(document)
         return CallToolResult(
             content=[TextContent(text=text)], structured_content=content, is_error=is_refused

@@ -9,13 +9,13 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from rltui.base.text import unknown_name, untrusted_text
+from rltui.base.text import unknown_name, untrusted_text, without_empty
 from rltui.base.times import Period
 from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, listing
 from rltui.cli.choosing import Target, choose, separate_words, show_runs
 from rltui.cli.colour import style, style_diff
 from rltui.cli.command import Arguments, argument, command, flag, repeatable
-from rltui.cli.output import print_json, print_outcome, print_rows, without_empty
+from rltui.cli.output import print_json, print_outcome, print_rows
 from rltui.cli.table import Row, print_table, room, table_lines, view_shapes
 from rltui.cli.terminal import while_read
 from rltui.client import launch

@@ -11,6 +11,7 @@ from rltui.cli.arguments import YES
 from rltui.cli.command import Arguments, argument, command, load
 from rltui.cli.command_help import exit_code_lines, options_by_heading, usage
 from rltui.cli.consent import require_consent
+from rltui.cli.help_pages import remedy_text
 from rltui.core.experiment.reason_codes import GROUPS
 from rltui.services.own_files import write_atomically
 
@@ -64,7 +65,9 @@ def skill_text() -> str:
     text = _TEMPLATE.read_text(encoding="utf-8")
     text = _COMMANDS.sub(lambda match: "\n".join(map(_command_line, match[1].split(", "))), text)
     codes = [
-        f"  {code:<18} {row.todo or row.text}" for group in _REASONS for code, row in GROUPS[group].items()
+        f"  {code:<18} {remedy_text(row) or row.text}"
+        for group in _REASONS
+        for code, row in GROUPS[group].items()
     ]
     for place, lines in {
         "version": [__version__],
