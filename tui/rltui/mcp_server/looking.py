@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rltui.base.text import untrusted_text, without_empty
+from rltui.base.text import rounded, untrusted_text, without_empty
 from rltui.client import agents
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
@@ -111,7 +111,7 @@ def _side(record: ExperimentRecord, what: Side) -> Document:
         case "concerns":
             return {"concerns": [_part(item, _CONCERN) for item in progress.get("concerns") or ()]}
         case "curve":
-            return {"curve": _spread(progress.get("curve") or (), _MOST_LISTED)}
+            return {"curve": rounded(_spread(progress.get("curve") or (), _MOST_LISTED))}
         case "evals":
             newest = reader.evals().evaluations[-_MOST_LISTED:]
             return {"evals": [item.part(*_EVAL) for item in newest], "waiting": len(status.get("evals", ()))}
@@ -141,7 +141,7 @@ def metrics(
     lines = [*requested_lines(reader, names or (), record.name, all_series=False)]
     lines = [line for line in lines if line.has_steps]
     rows = [
-        [step, *(None if value is None else float(f"{value:.6g}") for value in values)]
+        [step, *rounded(values)]
         for step, _, values in rows_by_step(lines)
         if around is None or abs(step - around) <= window
     ]
@@ -182,7 +182,7 @@ def rollouts(
     return {
         "run": row.name,
         "step": key.step,
-        "batch": _rounded(asdict(BatchSummary.of(table))),
+        "batch": rounded(asdict(BatchSummary.of(table))),
         "samples": samples,
     }
 
@@ -197,13 +197,9 @@ def _sample(transcript: Transcript, most: int) -> Document:
     texts += [*facts, *(("error", error) for error in transcript.errors)]
     figures = {"reward": sample.reward, "output_tokens": sample.output_tokens, "ended": sample.stop}
     return {
-        **_rounded(figures),
+        **rounded(figures),
         "untrusted": [[name, _cut(text, most // len(texts))] for name, text in texts],
     }
-
-
-def _rounded(figures: Document) -> Document:
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
 
 
 def _cut(text: str, most: int) -> str:
@@ -221,7 +217,7 @@ def compare(a: list[str], b: list[str], on: Ground | None = None) -> Document:
         )
     comparison = all_runs().compare(ids)
     keys = [[key.key, *key.values] for key in comparison.differing]
-    return {**verdict_of(comparison, len(a), on).rounded().to_plain(), "differing_keys": keys}
+    return {**rounded(verdict_of(comparison, len(a), on).to_plain()), "differing_keys": keys}
 
 
 def why(run: str = "", component: str | None = None) -> Document:

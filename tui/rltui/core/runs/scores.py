@@ -33,15 +33,6 @@ class ScoreVerdict(Value):
     next: str = ""
     """Advice on how to learn more; empty: nothing need be done."""
 
-    def rounded(self) -> ScoreVerdict:
-        """The same with six digits of each number, for programs that pay by the byte."""
-        bounds = None if self.ci95 is None else (_rounded(self.ci95[0]), _rounded(self.ci95[1]))
-        return self.replace(diff=None if self.diff is None else _rounded(self.diff), ci95=bounds)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")
-
 
 def half_width(stderr: float, degrees: float, comparisons: float = 1) -> float:
     """Half of the 95 % interval of a mean, or of so many that shall all hold together; `degrees` of freedom

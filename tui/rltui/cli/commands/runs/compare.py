@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.text import truncate
+from rltui.base.text import rounded, truncate
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, choice, command, exclusive, flag, repeatable
@@ -114,7 +114,7 @@ def _print_verdict(verdict: ScoreVerdict, arguments: Arguments) -> int:
     """The verdict on the runs after --with, against those before."""
     from rltui.views.comparison import verdict_text
 
-    print_outcome(verdict.rounded(), f"{verdict_text(verdict)}\n", as_json=arguments.json)
+    print_outcome(rounded(verdict.to_plain()), f"{verdict_text(verdict)}\n", as_json=arguments.json)
     return 0
 
 

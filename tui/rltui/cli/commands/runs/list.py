@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from rltui.base.text import did_you_mean, truncate, visible
+from rltui.base.text import did_you_mean, rounded, truncate, visible
 from rltui.cli.arguments import FIELDS, FULL, JSON, limit_option
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
@@ -33,6 +33,8 @@ _LEASTS: Mapping[str, int | None] = {"name": 40, "state": None, "changed": 24}
 """The same of columns that stay."""
 _MOST_ROWS = 500
 """Runs of which a short document may have some."""
+_MEASURED = ("metrics", "levels", "sparkline")
+"""Fields whose numbers have six digits in a document that is not --full; else most of it is digits."""
 _LATEST = 1000
 """A rank that no column has."""
 _ELASTIC = frozenset({"text", "words", "config"})
@@ -196,17 +198,19 @@ def _view(arguments: Arguments) -> RunView:
 
 
 def _print_json(listing: _ListedRuns, arguments: Arguments) -> None:
-    names = [field.name for field in fields(RunRow)]
     if arguments.full and arguments.columns is None and not arguments.fields:
         print_json({"runs": listing.rows}, is_compact=True)
         return
     is_short = not arguments.full and arguments.limit is None
-    documents: list[Any] = [*(listing.rows[:_MOST_ROWS] if is_short else listing.rows)]
-    if arguments.columns is not None:
-        for number, row in enumerate(documents):
+    documents = []
+    for row in listing.rows[:_MOST_ROWS] if is_short else listing.rows:
+        document = asdict(row)
+        if not arguments.full:
+            document |= {name: rounded(document[name]) for name in _MEASURED}
+        if arguments.columns is not None:
             config = listing.configs.get(row.id, {})
-            values = {column.id: column.value(row, config) for column in listing.columns}
-            documents[number] = {name: getattr(row, name) for name in names} | {"columns": values}
+            document["columns"] = {column.id: column.value(row, config) for column in listing.columns}
+        documents.append(document)
     left_out = {"runs": listing.beyond + len(listing.rows) - len(documents)}
     print_rows(arguments, "runs", documents, left_out=left_out)
 
