@@ -193,6 +193,8 @@ def test_a_living_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     well = explain()
     assert (well.reason.code, well.command, well.edit) == ("jobs_run", "", None)
     assert well.looked_at
+    makes = {"code": "prepares", "text": "sft", "components": ["sft"]}
+    assert explain(reason=makes).reason.text == "a component makes what the others need: sft"
     bad = explain(progress=Progress(concerns=(collapse,)).to_plain())
     assert (bad.reason.code, bad.reason.text) == ("reward-collapse", "reward collapsed: 0.9 to 0.1")
     assert bad.edit is not None

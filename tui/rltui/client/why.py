@@ -254,12 +254,15 @@ def _answer(record: ExperimentRecord, part: ComponentStatus | None, state: str, 
         values |= {"component": part.id, "components": [part.id]}
     elif row.hint in (hints.DOWN, hints.OPEN):
         values["name"] = record.name
+    text = reason.text or row.text
+    if row.text and text == "; ".join(reason.components):
+        text = f"{row.text}: {text}"
     is_alive = part is not None and part.state in ALIVE_STATES and reason.code != "no_progress"
     return Why(
         experiment=record.name,
         component=None if part is None else part.id,
         state=state,
-        reason=ExplainedReason(code=reason.code, text=truncate(reason.text or row.text, _TEXT_WIDTH)),
+        reason=ExplainedReason(code=reason.code, text=truncate(text, _TEXT_WIDTH)),
         todo=row.todo,
         command="" if row.hint is None or is_alive else row.hint(**values),
     )

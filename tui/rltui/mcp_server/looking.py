@@ -68,7 +68,7 @@ def overview(alive: bool = True) -> Document:
 
 
 def _ended(row: RunRow) -> Document:
-    figures = {"step": row.step, "max_steps": row.max_steps, "reward": row.reward}
+    figures = {"step": row.step, "max_steps": row.max_steps, "reward": rounded(row.reward)}
     return {"run": row.name, "state": row.state, "reason": row.reason.code, **figures}
 
 
@@ -113,8 +113,8 @@ def _side(record: ExperimentRecord, what: Side) -> Document:
         case "curve":
             return {"curve": rounded(_spread(progress.get("curve") or (), _MOST_LISTED))}
         case "evals":
-            newest = reader.evals().evaluations[-_MOST_LISTED:]
-            return {"evals": [item.part(*_EVAL) for item in newest], "waiting": len(status.get("evals", ()))}
+            newest = [item.part(*_EVAL) for item in reader.evals().evaluations[-_MOST_LISTED:]]
+            return {"evals": rounded(newest), "waiting": len(status.get("evals", ()))}
 
 
 def _part(document: Mapping[str, Any], names: Iterable[str]) -> Document:

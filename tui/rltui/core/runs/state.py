@@ -92,7 +92,7 @@ def run_state(
     if stopping := _of(parts, ComponentState.STOPPING):
         return Verdict("stopping", _about("stop_requested", stopping))
     if preparing := [part for part in parts if part.prepares and part.state is ComponentState.READY]:
-        return Verdict("running", Reason("prepares", join_words(_ids(preparing)), _ids(preparing)))
+        return Verdict("running", _about("prepares", preparing))
     if on_the_way := [part for part in parts if _is_on_the_way(part)]:
         return Verdict("starting", _about("on_the_way", on_the_way))
     return Verdict("running", Reason("jobs_run")) if is_under_way else _ended(parts, still_up, down)
