@@ -138,7 +138,7 @@ def answer(record: ExperimentRecord, id_: str | None, *, accepted: bool, word: s
         waiting = [proposal.id for proposal in _proposals_of(record)]
         if len(waiting) != 1:
             title = f"{record.name} has {len(waiting) or 'no'} open proposals"
-            raise UsageError(title, hint=f"name one; to list them: {hints.PROPOSALS}")
+            raise UsageError(title, hint=f"{'name one; ' if waiting else ''}to list all: {hints.PROPOSALS}")
         id_ = waiting[0]
     with launch.connect_or_start(record) as wire:
         return wire.request(ExperimentApi.answer_proposal, id_, accepted, word)

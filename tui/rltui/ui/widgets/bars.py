@@ -328,10 +328,9 @@ class ProposalBar(Static):
         answer = "" if self._is_readonly else f" · {key_of('proposal.answer')} answers"
         lines = [f"⏸ {status.agents_paused}{resume}"] if status.agents_paused else []
         for proposal in status.proposals[:1]:
-            more = len(status.proposals) - 1
-            texts = [proposal.text, proposal.reason, f"{more} more" if more else ""]
-            what = " · ".join(filter(None, texts))
-            lines.append(f"? {proposal.by.short} proposes{answer}: {what}")
+            number = f" · 1 of {len(status.proposals)}" if len(status.proposals) > 1 else ""
+            what = " · ".join(filter(None, [proposal.text, proposal.reason]))
+            lines.append(f"? {proposal.by.short} proposes{number}{answer}: {what}")
         self.set_class(bool(lines), "-shown")
         self.update(Content("\n".join(map(clean_line, lines))))
 
