@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import CommandLine
 
 from rltui import paths
-from rltui.base.text import without_empty
+from rltui.base.shorten import without_empty
 from rltui.services.actor import user_name
 from rltui.services.experiment.files import ControlFolder, ExperimentRecord
 

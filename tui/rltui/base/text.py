@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any
 
 from rltui.errors import UsageError
 
@@ -196,20 +195,6 @@ def untrusted_text(text: str, most: int | None = None) -> str:
     half, omitted_count = most // 2, len(text) - most
     gap = f"\n[… {group_digits(omitted_count)} characters left out …]\n"
     return f"{text[:half]}{gap}{text[half + omitted_count :]}"
-
-
-def without_empty(row: Mapping[str, object]) -> dict[str, object]:
-    """Return its fields that have a value: no null, no empty text, list or table."""
-    return {name: value for name, value in row.items() if value not in (None, "", (), [], {})}
-
-
-def rounded(document: Any) -> Any:  # noqa: ANN401 - of JSON
-    """Return it with six digits of each fraction in it, for programs that pay by the byte."""
-    if isinstance(document, float):
-        return float(f"{document:.6g}")
-    if isinstance(document, Mapping):
-        return {name: rounded(value) for name, value in document.items()}
-    return [*map(rounded, document)] if isinstance(document, list | tuple) else document
 
 
 def join_words(names: Sequence[str], last: str = "and") -> str:

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.text import unknown_name, without_empty
+from rltui.base.shorten import without_empty
+from rltui.base.text import unknown_name
 from rltui.core import hints
 
 if TYPE_CHECKING:

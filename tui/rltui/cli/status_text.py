@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rltui.base.shorten import pick_evenly
 from rltui.base.text import duration
 from rltui.base.times import date_text
 from rltui.cli.colour import style, style_line
@@ -43,19 +44,12 @@ def document(status: dict[str, Any]) -> dict[str, Any]:
     fields = dict(status)
     if progress := status.get("progress"):
         rewards, curve = progress["rewards"], progress["curve"]
-        shortened_lists = {"rewards": rewards[-_POINTS:], "curve": _spread_out(curve)}
+        shortened_lists = {"rewards": rewards[-_POINTS:], "curve": pick_evenly(curve, _POINTS)}
         left_out = {key: len(progress[key]) - len(shortened_lists[key]) for key in shortened_lists}
         fields["progress"] = {**progress, **shortened_lists}
         if any(left_out.values()):
             fields["progress"]["left_out"] = {**left_out, "all": str(hints.METRICS_JSON)}
     return fields
-
-
-def _spread_out(values: Sequence[Any]) -> Sequence[Any]:
-    """`_POINTS` of the values, evenly, with the first and the last; all where there are no more."""
-    if len(values) <= _POINTS:
-        return values
-    return [values[round(index * (len(values) - 1) / (_POINTS - 1))] for index in range(_POINTS)]
 
 
 def head_line(status: dict[str, Any]) -> str:

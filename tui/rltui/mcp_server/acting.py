@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rltui.base.text import without_empty
+from rltui.base.shorten import without_empty
 from rltui.base.toml.values import typed_values
 from rltui.client import launch
 from rltui.client.bench import add_trial

@@ -196,7 +196,7 @@ def _prune(record: ExperimentRecord, args: PlanArguments) -> Prepared:
 # --- new runs ----------------------------------------------------------------------------------------------
 
 
-def _wish(args: PlanArguments, edits: Mapping[str, Any]) -> ForkRequest:
+def _fork_request(args: PlanArguments, edits: Mapping[str, Any]) -> ForkRequest:
     return ForkRequest(
         edits=typed_values(edits),
         begin=None if args.checkpoint == "beginning" else args.checkpoint,
@@ -206,12 +206,15 @@ def _wish(args: PlanArguments, edits: Mapping[str, Any]) -> ForkRequest:
 
 
 def _fork(row: RunRow, args: PlanArguments) -> Prepared:
-    wish = _wish(args, args.edits)
-    with plan_fork(row, wish) as fork:
+    fork_request = _fork_request(args, args.edits)
+    with plan_fork(row, fork_request) as fork:
         plan = fork.plan
 
     def execute() -> Iterable[str]:
-        return (f"{'queued' if wish.is_queued else 'started'} {plan.name}", *LocalRuns().fork(row.id, wish))
+        return (
+            f"{'queued' if fork_request.is_queued else 'started'} {plan.name}",
+            *LocalRuns().fork(row.id, fork_request),
+        )
 
     return Prepared({"effects": fork_lines(plan)}, {"fork": fork_lines(plan)}, execute)
 
@@ -223,14 +226,14 @@ def _sweep(row: RunRow, args: PlanArguments) -> Prepared:
     requests, problems, state = [], [], []
     with ExitStack() as stack:
         for point in points:
-            wish = _wish(args, {**args.edits, **dict(point)})
+            fork_request = _fork_request(args, {**args.edits, **dict(point)})
             try:
-                fork = stack.enter_context(plan_fork(row, wish))
+                fork = stack.enter_context(plan_fork(row, fork_request))
             except ConfigError as error:
                 problems.append(f"error: {' '.join(f'{key}={value}' for key, value in point)}: {error.title}")
                 continue
             request = replace(queue.fork_for_queue(fork), name=row.name, folder=Path(row.folder))
-            requests.append(queue.in_sweep(request, [(key, wish.edits[key]) for key, _ in point]))
+            requests.append(queue.in_sweep(request, [(key, fork_request.edits[key]) for key, _ in point]))
             state.append([fork.plan.diff, fork.plan.step])
 
     def execute() -> Iterable[str]:

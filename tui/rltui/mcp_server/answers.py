@@ -21,7 +21,7 @@ def fitted(document: object) -> tuple[str, dict[str, Any]]:
     content: dict[str, Any] = json.loads(to_json(document))
     left_out: dict[str, int] = {}
     while len(text := json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()) > MOST_BYTES:
-        longest = max(_cuttable(content, ""), key=lambda found: found[0], default=None)
+        longest = max(_cuttable(content, ""), key=lambda candidate: candidate[0], default=None)
         if longest is None:
             break
         _, parent, key, path = longest

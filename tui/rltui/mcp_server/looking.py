@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rltui.base.text import rounded, untrusted_text, without_empty
+from rltui.base.shorten import pick_evenly, rounded, without_empty
+from rltui.base.text import untrusted_text
 from rltui.client import agents
 from rltui.client.reader import ExperimentReader
 from rltui.client.series import current_series
@@ -111,7 +112,7 @@ def _side(record: ExperimentRecord, what: Side) -> Document:
         case "concerns":
             return {"concerns": [_part(item, _CONCERN) for item in progress.get("concerns") or ()]}
         case "curve":
-            return {"curve": rounded(_spread(progress.get("curve") or (), _MOST_LISTED))}
+            return {"curve": rounded(pick_evenly(progress.get("curve") or (), _MOST_LISTED))}
         case "evals":
             newest = [item.part(*_EVAL) for item in reader.evals().evaluations[-_MOST_LISTED:]]
             return {"evals": rounded(newest), "waiting": len(status.get("evals", ()))}
@@ -120,13 +121,6 @@ def _side(record: ExperimentRecord, what: Side) -> Document:
 def _part(document: Mapping[str, Any], names: Iterable[str]) -> Document:
     """Keep the fields that are not empty."""
     return without_empty({name: document.get(name) for name in names})
-
-
-def _spread(values: Sequence[Any], most: int) -> list[Any]:
-    """At most so many of the values, evenly, with the first and the last."""
-    if len(values) <= most:
-        return [*values]
-    return [values[round(index * (len(values) - 1) / (most - 1))] for index in range(most)]
 
 
 def metrics(
@@ -145,7 +139,7 @@ def metrics(
         for step, _, values in rows_by_step(lines)
         if around is None or abs(step - around) <= window
     ]
-    listed = _spread(rows, max(_MOST_LISTED, _MOST_VALUES // (len(lines) + 1)))
+    listed = pick_evenly(rows, max(_MOST_LISTED, _MOST_VALUES // (len(lines) + 1)))
     columns = ["step", *(line.label for line in lines)]
     return {"run": record.name, "columns": columns, "rows": listed, "all_rows": len(rows)}
 
@@ -240,20 +234,20 @@ def _explained(answer: Why) -> Document:
 
 def bench(name: str) -> Document:
     """The ledger of a bench: each trial with its change, score, difference to the best, verdict and cost."""
-    found = read_bench(name)
-    head = {"bench": name, "state": found.state, "metric": found.metric, "best": found.winning_edits}
-    return {**head, "ledger": ledger_rows(found, time.time())}
+    ledger = read_bench(name)
+    head = {"bench": name, "state": ledger.state, "metric": ledger.metric, "best": ledger.winning_edits}
+    return {**head, "ledger": ledger_rows(ledger, time.time())}
 
 
 def budget() -> Document:
     """What agents may do on this machine, what each of them uses, its GPU hours included, and their acts that
     wait for a person.
     """
-    found = agents.report()
+    report = agents.report()
     fields = ("id", "verb", "text", "reason")
-    proposals = [{"run": item.run, **item.proposal.part(*fields)} for item in found.proposals]
-    queued = [entry.name for entry in found.entries]
-    head = {"you": actor().name, **found.part("level", "source", "limits", "agents")}
+    proposals = [{"run": item.run, **item.proposal.part(*fields)} for item in report.proposals]
+    queued = [entry.name for entry in report.entries]
+    head = {"you": actor().name, **report.part("level", "source", "limits", "agents")}
     gpu_hours = [user.part("name", "gpu_hours", "left_hours") for user in agents.budget().agents]
     return {**head, "gpu_hours": gpu_hours, "proposals": proposals, "proposed_entries": queued}
 

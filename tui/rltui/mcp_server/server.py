@@ -14,7 +14,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
 from rltui import __version__
-from rltui.base.text import without_empty
+from rltui.base.shorten import without_empty
 from rltui.core.experiment.actor import Actor
 from rltui.core.experiment.actor_names import clean_name
 from rltui.errors import RltuiError

@@ -9,7 +9,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from rltui.base.text import unknown_name, untrusted_text, without_empty
+from rltui.base.shorten import without_empty
+from rltui.base.text import unknown_name, untrusted_text
 from rltui.base.times import Period
 from rltui.cli.arguments import COMPONENT, FOLLOW, JSON, RUN, SINCE, UNTIL, listing
 from rltui.cli.choosing import Target, choose, separate_words, show_runs

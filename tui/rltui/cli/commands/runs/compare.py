@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rltui.base.text import rounded, truncate
+from rltui.base.shorten import rounded
+from rltui.base.text import truncate
 from rltui.cli.arguments import JSON
 from rltui.cli.choosing import ready_index
 from rltui.cli.command import Arguments, argument, choice, command, exclusive, flag, repeatable

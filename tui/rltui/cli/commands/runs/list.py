@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rltui.base.text import did_you_mean, rounded, truncate, visible
+from rltui.base.shorten import rounded
+from rltui.base.text import did_you_mean, truncate, visible
 from rltui.cli.arguments import FIELDS, FULL, JSON, limit_option
 from rltui.cli.choosing import ready_index
 from rltui.cli.colour import style_line
