@@ -16,7 +16,8 @@ from tests.ui.conftest import Opener, press, settle
 from textual.content import Content
 from textual.pilot import Pilot
 
-from rltui.core.experiment.api import Curve
+from rltui.core.experiment.actor import Actor
+from rltui.core.experiment.api import AgentProposal, Curve
 from rltui.ui.dialogs.help import HelpScreen
 from rltui.ui.screens.metrics import MetricsScreen
 from rltui.ui.screens.overview import Overview
@@ -25,6 +26,7 @@ from rltui.ui.widgets.bars import (
     FooterEntry,
     HeaderBar,
     KeyBar,
+    ProposalBar,
     RewardCurve,
     curve_lines,
     fitting_facts,
@@ -170,3 +172,14 @@ async def test_a_click_on_what_failed_goes_to_its_pane(open_app: Opener) -> None
         screen = pilot.app.screen
         assert isinstance(screen, Overview)
         assert screen.panels.selected == "trainer"
+
+
+async def test_the_bar_of_proposals_says_how_many_and_that_agents_are_paused(open_app: Opener) -> None:
+    agent = Actor(kind="agent", user="ada", name="night-1", pid=1)
+    proposals = tuple(AgentProposal(id=f"p{n}", verb="set", text="x" * 99, by=agent, at=0.0) for n in (1, 2))
+    async with open_app(make_experiment(), size=(80, 24)) as pilot:
+        bar = pilot.app.screen.query_one(ProposalBar)
+        bar.show(running_status().replace(proposals=proposals, agents_paused="agents were paused by ada"))
+        paused, first = str(bar.render()).splitlines()
+        assert paused == "⏸ agents were paused by ada · Z resumes"
+        assert first[:60].startswith("? agent night-1 proposes · 1 of 2 · X answers: xxx")

@@ -37,7 +37,7 @@ CASES: list[tuple[Act, Counts, str]] = [
     (Act("restart", restarts=True), FULL, "night-1 has 4 of at most 4 restarts in this hour"),
     (Act("start"), FULL, "night-1 has used 10.0 of 10 GPU hours ([agents] gpu_hours)"),
     (Act("eval"), TOO_LARGE, "the runs of night-1 hold 6.0 of 5 GB ([agents] disk_gb)"),
-    (Act("agents"), FULL, "agents is for persons, not for agents"),
+    (Act("agents"), FULL, "to decide about what agents may do is for persons, not for agents"),
 ]  # fmt: skip
 
 

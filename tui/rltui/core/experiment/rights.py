@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeGuard, get_args
 
 from pydantic import Field, field_validator
 
@@ -28,8 +28,10 @@ LEVELS: Mapping[Level, str] = {
     "act": "agents act, within the limits of the settings",
 }
 """Level → its meaning, in words."""
-_PERSONAL: frozenset[Verb] = frozenset({"agents", "settings", "trust"})
-"""Acts that are for people alone, whatever the settings: they decide about the rights of agents."""
+_PERSONAL: Mapping[str, str] = {
+    "agents": "what agents may do", "settings": "the settings", "trust": "the programs that are trusted",
+}  # fmt: skip
+"""Verb → what it decides about: for persons alone, whatever the settings."""
 _HARMLESS: frozenset[Verb] = frozenset({"note", "label"})
 """Carried out where other acts are only proposed: they add words to a run."""
 _STARTING: frozenset[Verb] = frozenset({"start", "restart", "up", "rerun", "eval", "queue"})
@@ -90,7 +92,7 @@ def _by_key(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{key}", value
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -161,7 +163,8 @@ def decide(granted: Granted, actor: Actor, act: Act, counts: Counts = Counts()) 
         return _ALLOWED
     rights = granted.rights
     if act.verb in _PERSONAL:
-        return _refused(f"{act.verb} is for persons, not for agents", "ask the person who runs this machine")
+        text = f"to decide about {_PERSONAL[act.verb]} is for persons, not for agents"
+        return _refused(text, "to ask the person who runs this machine")
     if granted.level == "look":
         text, allowed = f"agents may only look ({granted.source})", "status, logs, metrics, events, why, wait"
         return _refused(text, allowed, "paused" if granted.is_paused else "not_allowed")
@@ -208,7 +211,7 @@ def _outside(key: str, value: TomlValue, bounds: Mapping[str, tuple[float, float
         if value is None:
             return f"without a value {key} may be outside {rule}"
         for item in value if isinstance(value, list | tuple) else (value,):
-            if not (isinstance(item, int | float) and _is_number(item) and low <= item <= high):
+            if not (_is_number(item) and low <= item <= high):
                 return f"{key}={display(item, key=key)} is outside {rule}"
     return ""
 
