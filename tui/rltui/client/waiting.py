@@ -224,7 +224,8 @@ def _check_names(condition: Condition, watches: Sequence[_RunWatch]) -> None:
                 raise unknown_name("kind of alert", term.subject, kinds)
         is_known = not term.sign or term.name in _OF_STATUS or concept_of(term.name) is not None
         if not is_known and not any(watch.series_key(term.name) for watch in watches):
-            raise unknown_name("metric", term.name, [*_OF_STATUS, *(concept.id for concept in CONCEPTS)])
+            names = dict.fromkeys((*_OF_STATUS, *(concept.id for concept in CONCEPTS)))
+            raise unknown_name("metric", term.name, names)
 
 
 class _RunWatch:

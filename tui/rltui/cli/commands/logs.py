@@ -97,7 +97,9 @@ def _show(arguments: Arguments, line_filter: LineFilter, target: Target) -> int:
     is_open = line_filter.is_open and not _has_period(arguments)
     has_cursor = isinstance(arguments.since, Cursor)
     if has_cursor and (arguments.follow or arguments.raw):
-        raise UsageError("-f and --raw do not continue at a cursor", hint="leave out one of the two")
+        raise UsageError(
+            "-f and --raw do not continue at a cursor", hint="leave out --since, or -f and --raw"
+        )
     if has_cursor or arguments.all or len(components) > 1 or not (components or is_open):
         return _search(target, arguments, line_filter)
     if not components:
