@@ -109,6 +109,13 @@ def test_a_baseline_without_scores_is_a_failure(bench: Queue) -> None:
     assert (ended.returncode, "it has no rewards" in ended.stderr) == (5, True)
 
 
+def test_the_ledger_says_what_waits_for_a_person(bench: Queue) -> None:
+    agent = bench.box.as_agent(rights="propose")
+    common = ("-l", "job.toml", "--metric", "reward", "--budget", "1 trials", "-n", "b", "--no-wait")
+    assert agent.json("bench", "run.toml", "lr=3", *common)["state"] == "running"
+    retry_until(lambda: show(bench)["trials"][0]["why"] == "waits for a person: rltui agents accept b-0")
+
+
 def test_a_bench_of_an_agent_waits_for_limits_to_pass(bench: Queue) -> None:
     """Three seeds where two runs may be in the queue, and a pause: no trial crashes by that."""
     box, agent = bench.box, bench.box.as_agent()

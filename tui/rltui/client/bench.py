@@ -226,10 +226,18 @@ def advance_bench(name: str) -> Bench:
             return advanced(bench)
         if (trial := bench.current) is not None:
             refusals = (f"waits: {run.why}" for run in tried if run.state == "planned")
-            bench = bench.with_trial(trial.replace(why=next(refusals, "")))
+            bench = bench.with_trial(trial.replace(why=next(refusals, "") or _queue_blocker(bench)))
         return bench
 
     return bench_file.change_bench(name, advanced)
+
+
+def _queue_blocker(bench: Bench) -> str:
+    """What its runs wait for in the queue, as the queue says it; empty if one has started."""
+    queue = read_queue()
+    entries = [entry for run in bench.runs if run.state == "queued" and (entry := queue.entry(run.entry))]
+    is_waiting = all(entry.state == "queued" for entry in entries)
+    return next((entry.why for entry in entries if entry.why), "") if is_waiting else ""
 
 
 def _facts(bench: Bench) -> BenchFacts:
