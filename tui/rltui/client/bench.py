@@ -52,7 +52,7 @@ from rltui.services.runs.provenance import collector_of
 from rltui.services.runs.queue_file import read_queue
 from rltui.services.runs.references import find_run
 
-_PASSING = ("not_allowed", "over_budget", "busy")
+_PASSING = ("paused", "not_allowed", "over_budget", "busy")
 """Codes of refusals that pass: a pause of agents, too many trials, a budget that is used up, a lock."""
 
 
